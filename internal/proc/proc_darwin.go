@@ -1,0 +1,132 @@
+package proc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// This is best effort: no pidfd, no subreaper, no environments of other processes. A pid is checked and
+// then signalled, with the short gap that this leaves.
+
+// BootID is the id of this boot.
+func BootID() (string, error) {
+	id, err := unix.Sysctl("kern.bootsessionuuid")
+	if err != nil {
+		return "", fmt.Errorf("read boot id: %w", err)
+	}
+	return id, nil
+}
+
+// BootClock is the time since boot; setting the clock does not change it.
+func BootClock() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		return 0
+	}
+	return time.Duration(ts.Nano())
+}
+
+// Read returns the status of a process, zombies too; ErrGone if there is none.
+func Read(pid int) (Stat, error) {
+	kp, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	if err != nil || int(kp.Proc.P_pid) != pid {
+		return Stat{}, fmt.Errorf("process %d: %w", pid, ErrGone)
+	}
+	return statOf(kp), nil
+}
+
+func statOf(kp *unix.KinfoProc) Stat {
+	state := byte('S')
+	if kp.Proc.P_stat == 5 { // SZOMB
+		state = 'Z'
+	}
+	start := kp.Proc.P_starttime
+	return Stat{
+		PID: int(kp.Proc.P_pid), PPID: int(kp.Eproc.Ppid), PGID: int(kp.Eproc.Pgid),
+		State: state, StartTicks: uint64(start.Sec)*1e6 + uint64(start.Usec),
+	}
+}
+
+// Args is not known here.
+func Args(int) ([]string, error) { return nil, errors.ErrUnsupported }
+
+// Signal signals that very process, or returns ErrGone.
+func Signal(id Identity, sig syscall.Signal) error {
+	if err := signalable(id.PID); err != nil {
+		return err
+	}
+	if id.Liveness() == Dead {
+		return fmt.Errorf("process %d: %w", id.PID, ErrGone)
+	}
+	return syscall.Kill(id.PID, sig)
+}
+
+// Await returns nil once that very process is dead, or the context's error.
+func Await(ctx context.Context, id Identity) error {
+	return poll(ctx, 20*time.Millisecond, func() bool { return id.Liveness() == Dead })
+}
+
+// WithToken finds nothing: environments of other processes cannot be read.
+func WithToken(string, func(string) bool) ([]Tagged, error) { return nil, nil }
+
+// Descendants returns the live processes below root.
+func Descendants(root int, spare func(Stat, []string) bool) ([]Identity, error) {
+	procs, err := unix.SysctlKinfoProcSlice("kern.proc.all")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	boot, err := BootID()
+	if err != nil {
+		return nil, err
+	}
+	below := map[int][]Stat{}
+	for i := range procs {
+		st := statOf(&procs[i])
+		below[st.PPID] = append(below[st.PPID], st)
+	}
+	var found []Identity
+	for queue := below[root]; len(queue) > 0; queue = queue[1:] {
+		st := queue[0]
+		if spare != nil && spare(st, nil) {
+			continue
+		}
+		if !st.dead() {
+			found = append(found, Identity{PID: st.PID, StartTicks: st.StartTicks, BootID: boot})
+		}
+		queue = append(queue, below[st.PID]...)
+	}
+	return found, nil
+}
+
+// BecomeSubreaper does nothing here.
+func BecomeSubreaper() error { return nil }
+
+// NextExited polls for a child that has exited. There is no WNOWAIT in the syscall package here, so
+// zombies are looked for among the children.
+func NextExited() (int, error) {
+	for {
+		procs, err := unix.SysctlKinfoProcSlice("kern.proc.all")
+		if err != nil {
+			return 0, fmt.Errorf("wait for children: %w", err)
+		}
+		self, children := syscall.Getpid(), 0
+		for i := range procs {
+			st := statOf(&procs[i])
+			if st.PPID != self {
+				continue
+			}
+			if children++; st.dead() {
+				return st.PID, nil
+			}
+		}
+		if children == 0 {
+			return 0, ErrNoChildren
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

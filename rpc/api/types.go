@@ -1,0 +1,224 @@
+// Package api is the one list of what goes over the wire: methods, parameters, results, error codes and
+// exit codes. It depends on the standard library alone and holds no behaviour.
+package api
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// ProtocolVersion is the version of this list that hello names.
+const ProtocolVersion = 1
+
+// The methods. Each comment names parameters → result.
+const (
+	MethodHello      = "hello"               // Hello → Welcome; first on every connection
+	MethodPing       = "ping"                // nothing → nothing
+	MethodGoodbye    = "goodbye"             // nothing → nothing; the connection is closed then
+	MethodCreate     = "execution/create"    // Create → Execution
+	MethodGet        = "execution/get"       // Target → Execution
+	MethodList       = "execution/list"      // List → []Execution
+	MethodWait       = "execution/wait"      // Wait → Execution, once it ended or waits for somebody
+	MethodStop       = "execution/stop"      // Control → Controlled, once it is proven
+	MethodInterrupt  = "execution/interrupt" // Control → Controlled, once no turn runs
+	MethodRecover    = "execution/recover"   // Recover → Execution
+	MethodProviders  = "provider/list"       // nothing → []Provider
+	MethodStatus     = "supervisor/status"   // nothing → Supervisor
+	MethodSupervisor = "supervisor/stop"     // Leave → nothing
+	NotifyServer     = "server/info"         // Welcome
+	NotifyClosing    = "connection/closing"  // Closing
+	NotifyExecution  = "execution/updated"   // Execution
+)
+
+// Hello opens a connection. Environment carries the calling verb's, for orders that it gives.
+type Hello struct {
+	Protocol int    `json:"protocol"`
+	Client   string `json:"client"`
+	Version  string `json:"version"`
+}
+
+// Welcome answers a hello.
+type Welcome struct {
+	Protocol int    `json:"protocol"`
+	Version  string `json:"version"`
+	Server   string `json:"server"` // the state directory's id
+	Epoch    int64  `json:"epoch"`
+}
+
+// Closing is the last notification on a connection.
+type Closing struct {
+	Code   int    `json:"code"`
+	Reason string `json:"reason"`
+}
+
+// Target names an execution of the local controller by its key.
+type Target struct {
+	ID string `json:"id"`
+}
+
+// Create asks that a recorded order be carried out, and brings what no record holds: the environment's
+// values. A repeat joins.
+type Create struct {
+	ID          string            `json:"id"`
+	Environment map[string]string `json:"environment,omitempty"` // composed by the caller (E1, E2)
+	Secrets     []string          `json:"secrets,omitempty"`     // names among them
+}
+
+// List chooses executions.
+type List struct {
+	All    bool              `json:"all,omitempty"` // archived ones too
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// Wait waits for an execution's end. A Seq is not needed: the answer is the record.
+type Wait struct {
+	ID string `json:"id"`
+}
+
+// Control asks for a stop or an interrupt.
+type Control struct {
+	ID     string `json:"id"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Controlled answers a control: exactly these four (X12).
+type Controlled struct {
+	ExecutionID string  `json:"executionId"`
+	Action      string  `json:"action"`
+	Success     bool    `json:"success"`
+	Error       *string `json:"error"`
+}
+
+// Recover ends an ownership that could not be decided (R8).
+type Recover struct {
+	ID         string `json:"id"`
+	AssertDead bool   `json:"assertDead,omitempty"`
+}
+
+// Leave asks a supervisor to go. Runtimes are left to their shims unless Runtimes is set.
+type Leave struct {
+	Runtimes bool `json:"runtimes,omitempty"`
+}
+
+// Execution is a run as everybody sees it. What is absent is left out; fields are only added.
+type Execution struct {
+	ID           string            `json:"id"`
+	Controller   string            `json:"controller"`
+	Session      string            `json:"session,omitempty"`
+	Provider     string            `json:"provider"`
+	AgentVersion string            `json:"agentVersion,omitempty"`
+	Model        string            `json:"model,omitempty"`
+	Conversation string            `json:"conversation,omitempty"`
+	Phase        string            `json:"phase"`
+	Outcome      string            `json:"outcome,omitempty"`
+	ExitCode     *int              `json:"exitCode,omitempty"`
+	Text         *string           `json:"text,omitempty"`
+	Output       json.RawMessage   `json:"output,omitempty"`
+	Cause        *Cause            `json:"cause,omitempty"`
+	Replayed     bool              `json:"replayed,omitempty"`
+	Attempt      int               `json:"attempt"`
+	Attempts     []Attempt         `json:"attempts,omitempty"`
+	Fence        int64             `json:"fence,omitempty"`
+	Cwd          string            `json:"cwd"`
+	Workspace    string            `json:"workspace,omitempty"`
+	Worktree     string            `json:"worktree,omitempty"`
+	Branch       string            `json:"branch,omitempty"`
+	Base         string            `json:"base,omitempty"`
+	Head         string            `json:"head,omitempty"`
+	Changes      *Changes          `json:"changes,omitempty"`
+	Labels       map[string]string `json:"labels,omitempty"`
+	CreatedAt    time.Time         `json:"createdAt"`
+	StartedAt    *time.Time        `json:"startedAt,omitempty"`
+	EndedAt      *time.Time        `json:"endedAt,omitempty"`
+	ArchivedAt   *time.Time        `json:"archivedAt,omitempty"`
+	WaitingFor   *WaitingFor       `json:"waitingFor,omitempty"`
+	Next         string            `json:"next,omitempty"`
+	Runtime      *Runtime          `json:"runtime,omitempty"`
+	Cancel       *Cancel           `json:"cancel,omitempty"`
+}
+
+// Cause is why an execution did not complete, or, for a command, its exit status.
+type Cause struct {
+	Code        string     `json:"code,omitempty"`
+	Message     string     `json:"message,omitempty"` // at most 2,000 characters
+	Status      *int       `json:"status,omitempty"`  // of a command
+	Signal      string     `json:"signal,omitempty"`  // that ended a command
+	Retryable   bool       `json:"retryable,omitempty"`
+	Disposition string     `json:"disposition,omitempty"`
+	Try         int        `json:"try,omitempty"`
+	NextTryAt   *time.Time `json:"nextTryAt,omitempty"`
+}
+
+// Attempt is an earlier attempt of an execution.
+type Attempt struct {
+	Attempt   int        `json:"attempt"`
+	Outcome   string     `json:"outcome"`
+	ExitCode  int        `json:"exitCode"`
+	StartedAt *time.Time `json:"startedAt,omitempty"`
+	EndedAt   *time.Time `json:"endedAt,omitempty"`
+}
+
+// Changes is what a run changed in its worktree.
+type Changes struct {
+	Files      int `json:"files"`
+	Insertions int `json:"insertions"`
+	Deletions  int `json:"deletions"`
+}
+
+// WaitingFor says for whom or what an execution waits.
+type WaitingFor struct {
+	Kind   string     `json:"kind"` // needs_env, retry, space, uncertain
+	Names  []string   `json:"names,omitempty"`
+	Detail string     `json:"detail,omitempty"`
+	Until  *time.Time `json:"until,omitempty"`
+}
+
+// Runtime is the process of a live execution.
+type Runtime struct {
+	ID         string `json:"id"`
+	PID        int    `json:"pid,omitempty"`
+	PGID       int    `json:"pgid,omitempty"`
+	StartTicks uint64 `json:"startTicks,omitempty"`
+	BootID     string `json:"bootId"`
+}
+
+// Cancel holds the three facts of a cancel (K5).
+type Cancel struct {
+	Attempt      int        `json:"attempt,omitempty"`
+	Action       string     `json:"action"` // stop, interrupt
+	Reason       string     `json:"reason,omitempty"`
+	RequestedAt  time.Time  `json:"requestedAt"`
+	DispatchedAt *time.Time `json:"dispatchedAt,omitempty"`
+	ConfirmedAt  *time.Time `json:"confirmedAt,omitempty"`
+}
+
+// Provider is an agent that could be used.
+type Provider struct {
+	Name    string `json:"name"`
+	Enabled bool   `json:"enabled"`
+	Reason  string `json:"reason,omitempty"`
+	Version string `json:"version,omitempty"`
+	Path    string `json:"path,omitempty"`
+}
+
+// Supervisor is the state of a state directory's supervisor.
+type Supervisor struct {
+	Running   bool             `json:"running"`
+	PID       int              `json:"pid,omitempty"`
+	Epoch     int64            `json:"epoch,omitempty"`
+	Socket    string           `json:"socket,omitempty"`
+	Version   string           `json:"version,omitempty"`
+	StartedAt *time.Time       `json:"startedAt,omitempty"`
+	Sessions  int              `json:"sessions"`
+	Runtimes  []RuntimeSummary `json:"runtimes"`
+}
+
+// RuntimeSummary is a runtime as supervisor/status tells it.
+type RuntimeSummary struct {
+	ID        string    `json:"id"`
+	ShimPID   int       `json:"shimPid"`
+	PID       int       `json:"pid,omitempty"`
+	PGID      int       `json:"pgid,omitempty"`
+	StartedAt time.Time `json:"startedAt"`
+	Sessions  []string  `json:"sessions"`
+}
