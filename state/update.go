@@ -179,3 +179,18 @@ func (d *Dir) CleanTemporary(dir string) {
 		}
 	}
 }
+
+// Put replaces the record at path, whatever it was: for a file's only writer, who knows better.
+func Put(ctx context.Context, d *Dir, path string, record any) error {
+	data, err := encode(record)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", path, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := d.write(path, data); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}

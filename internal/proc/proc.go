@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
-	"time"
 )
 
 var (
@@ -167,18 +166,4 @@ func living(ids []Identity) (left []Identity) {
 		}
 	}
 	return left
-}
-
-// poll calls done every interval until it is true or ctx ends.
-func poll(ctx context.Context, interval time.Duration, done func() bool) error {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
 }

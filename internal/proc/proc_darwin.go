@@ -74,6 +74,9 @@ func Await(ctx context.Context, id Identity) error {
 // WithToken finds nothing: environments of other processes cannot be read.
 func WithToken(string, func(string) bool) ([]Tagged, error) { return nil, nil }
 
+// Variable finds nothing, for the same reason.
+func Variable(int, string) (string, bool) { return "", false }
+
 // Descendants returns the live processes below root.
 func Descendants(root int, spare func(Stat, []string) bool) ([]Identity, error) {
 	procs, err := unix.SysctlKinfoProcSlice("kern.proc.all")
@@ -129,4 +132,18 @@ func NextExited() (int, error) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+// poll calls done every interval until it is true or ctx ends.
+func poll(ctx context.Context, interval time.Duration, done func() bool) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }

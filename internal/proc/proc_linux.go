@@ -127,7 +127,7 @@ func WithToken(name string, match func(value string) bool) ([]Tagged, error) {
 	}
 	var found []Tagged
 	for _, pid := range pids {
-		value, ok := environment(pid, name)
+		value, ok := Variable(pid, name)
 		if !ok || !match(value) {
 			continue
 		}
@@ -160,8 +160,8 @@ func pids() ([]int, error) {
 	return pids, nil
 }
 
-// environment looks a variable up in the environment that a process was started with.
-func environment(pid int, name string) (string, bool) {
+// Variable looks a variable up in the environment that a process was started with.
+func Variable(pid int, name string) (string, bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
 		return "", false

@@ -1,0 +1,179 @@
+package shim
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/pintle/pintle/internal/proc"
+	"github.com/pintle/pintle/state"
+)
+
+// Event is what a shim told its controller. Just one of the pointers is set, or none: the spools grew.
+type Event struct {
+	Started *Agent
+	Exit    *Exit
+	Written *Written
+	Out     int64 // ends of the spools in bytes
+	Err     int64
+}
+
+// Written is the answer to Write.
+type Written struct {
+	N     int64
+	Op    string
+	Error string
+}
+
+// Control is a supervisor's hold on one shim.
+type Control struct {
+	link   *link
+	events chan Event
+	env    chan []string
+	n      atomic.Int64
+	Hello  *Event // what an adopted shim said first: agent, exit, ends
+}
+
+// ErrSuperseded is returned by Adopt when a supervisor with a higher epoch has the runtime.
+var ErrSuperseded = errors.New("runtime belongs to a newer supervisor")
+
+// Launch starts a shim from this process's own executable. The runtime's directory and record exist. The
+// shim lives on when this process dies. It returns the shim's pid, which the caller reaps.
+func Launch(cfg Config, log *os.File, env []string) (*Control, int, error) {
+	ours, theirs, err := pair()
+	if err != nil {
+		return nil, 0, err
+	}
+	defer theirs.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, 0, fmt.Errorf("launch shim: %w", err)
+	}
+	defer null.Close()
+	pid, err := proc.Spawn{
+		Path: "/proc/self/exe", Args: []string{"pintle", Verb, cfg.Runtime}, Env: env, Dir: "/",
+		Files: []*os.File{null, null, log, theirs}, Setsid: true, Umask: -1,
+	}.Start()
+	if err != nil {
+		_ = ours.Close()
+		return nil, 0, fmt.Errorf("launch shim: %w", err)
+	}
+	c := newControl(newLink(ours))
+	data, err := json.Marshal(cfg)
+	if err == nil {
+		_, err = ours.Write(append(data, '\n'))
+	}
+	if err != nil {
+		_ = ours.Close()
+		return nil, pid, fmt.Errorf("configure shim: %w", err)
+	}
+	go c.listen()
+	return c, pid, nil
+}
+
+// pair makes a connection, one end as a file to be inherited.
+func pair() (net.Conn, *os.File, error) {
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make connection: %w", err)
+	}
+	syscall.CloseOnExec(fds[0])
+	syscall.CloseOnExec(fds[1])
+	f := os.NewFile(uintptr(fds[0]), "shim")
+	defer f.Close()
+	conn, err := net.FileConn(f)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make connection: %w", err)
+	}
+	return conn, os.NewFile(uintptr(fds[1]), "controller"), nil
+}
+
+// Adopt takes a running shim over, on a connection to its socket.
+func Adopt(conn net.Conn, epoch int64) (*Control, error) {
+	c := newControl(newLink(conn))
+	if err := c.link.send(message{M: "hello", Epoch: epoch}); err != nil {
+		return nil, err
+	}
+	m, err := c.link.receive()
+	switch {
+	case err != nil:
+		_ = conn.Close()
+		return nil, fmt.Errorf("greet shim: %w", err)
+	case m.M != "hello":
+		_ = conn.Close()
+		return nil, fmt.Errorf("%w: %s", ErrSuperseded, m.Error)
+	}
+	c.Hello = &Event{Started: m.Agent, Exit: m.Exit, Out: m.Out, Err: m.Err}
+	go c.listen()
+	return c, nil
+}
+
+func newControl(l *link) *Control {
+	return &Control{link: l, events: make(chan Event, 16), env: make(chan []string, 1)}
+}
+
+// Events are what the shim says. The channel is closed when the connection is gone. It must be read.
+func (c *Control) Events() <-chan Event { return c.events }
+
+func (c *Control) listen() {
+	defer close(c.events)
+	for {
+		m, err := c.link.receive()
+		if err != nil {
+			return
+		}
+		switch m.M {
+		case "started":
+			c.events <- Event{Started: m.Agent}
+		case "data":
+			c.events <- Event{Out: m.Out, Err: m.Err}
+		case "exit":
+			c.events <- Event{Exit: m.Exit}
+		case "written":
+			c.events <- Event{Written: &Written{N: m.N, Op: m.Op, Error: m.Error}}
+		case "env":
+			c.env <- m.Env
+		}
+	}
+}
+
+// Environment asks for the environment that the agent was started with.
+func (c *Control) Environment(done <-chan struct{}) ([]string, error) {
+	if err := c.link.send(message{M: "env"}); err != nil {
+		return nil, err
+	}
+	select {
+	case env := <-c.env:
+		return env, nil
+	case <-done:
+		return nil, errors.New("shim does not answer")
+	}
+}
+
+// Signal has the agent's process group signalled.
+func (c *Control) Signal(sig syscall.Signal) error {
+	return c.link.send(message{M: "signal", N: c.n.Add(1), Sig: int(sig)})
+}
+
+// Ack lets the shim drop what was taken in.
+func (c *Control) Ack(out, err int64) error { return c.link.send(message{M: "ack", Out: out, Err: err}) }
+
+// Write has data written to the agent, once for its op; the answer comes as an Event.
+func (c *Control) Write(op string, after int64, data []byte) error {
+	return c.link.send(message{M: "write", N: c.n.Add(1), Op: op, After: after, Data: data})
+}
+
+// End closes the agent's input.
+func (c *Control) End() error { return c.link.send(message{M: "end"}) }
+
+// Close lets go of the shim, which goes on.
+func (c *Control) Close() { _ = c.link.conn.Close() }
+
+// Dead takes the lock of a runtime as the proof that its shim is dead. state.ErrLocked: it lives.
+func Dead(d *state.Dir, runtime string) (unlock func(), err error) {
+	return state.TryLock(d.Path(LockFile(runtime)))
+}

@@ -1,0 +1,151 @@
+package shim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+
+	"github.com/pintle/pintle/internal/proc"
+)
+
+// accept lets adopters in.
+func (s *shim) accept(ctx context.Context, l net.Listener) {
+	for ctx.Err() == nil {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go s.admit(newLink(conn))
+	}
+}
+
+// admit makes the connection the controller if its epoch is not lower than the current one's. Then the
+// older connection is cut, and what was still unread on it is never carried out.
+func (s *shim) admit(l *link) {
+	hello, err := l.receive()
+	if err != nil || hello.M != "hello" {
+		_ = l.conn.Close()
+		return
+	}
+	s.mu.Lock()
+	if hello.Epoch < s.epoch {
+		answer := message{M: "refused", Epoch: s.epoch, Error: "a supervisor with a higher epoch has this runtime"}
+		s.mu.Unlock()
+		_ = l.send(answer)
+		_ = l.conn.Close()
+		return
+	}
+	older := s.controller
+	s.controller, s.epoch = l, hello.Epoch
+	agent, exit := s.agent, s.exit
+	s.mu.Unlock()
+	if older != nil {
+		_ = older.conn.Close()
+	}
+	_ = l.send(message{M: "hello", Version: WireVersion, Agent: &agent, Out: s.out.length(), Err: s.err.length(), Exit: exit})
+	s.control(l)
+}
+
+// control carries out what a controller says until it is gone or superseded.
+func (s *shim) control(l *link) {
+	for {
+		m, err := l.receive()
+		if errors.Is(err, errMessage) {
+			_ = l.send(message{M: "refused", Error: err.Error()})
+		}
+		if err != nil {
+			s.lose(l)
+			return
+		}
+		if !s.obey(l, m) {
+			_ = l.conn.Close()
+			return
+		}
+	}
+}
+
+func (s *shim) lose(l *link) {
+	_ = l.conn.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.controller == l {
+		s.controller = nil
+	}
+}
+
+// obey carries out one message if l is still the controller. The check and the effect are one critical
+// section for all that reaches the agent; a write, which may block, checks and records in it and is
+// ordered by the input's own lock.
+func (s *shim) obey(l *link, m message) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.controller != l {
+		return false
+	}
+	switch m.M {
+	case "ack":
+		s.out.ack(m.Out)
+		s.err.ack(m.Err)
+	case "deadline":
+		s.deadline = m.At
+	case "env":
+		go func() { _ = l.send(message{M: "env", Env: s.cfg.Env}) }()
+	case "signal":
+		answer := message{M: "signalled", N: m.N, Error: s.signal(syscall.Signal(m.Sig))}
+		go func() { _ = l.send(answer) }()
+	case "end":
+		go s.in.end()
+	case "write":
+		s.write(l, m)
+	default:
+		answer := message{M: "refused", N: m.N, Error: fmt.Sprintf("no %s here", m.M)}
+		go func() { _ = l.send(answer) }()
+	}
+	return true
+}
+
+// signal signals the agent's group; the leader is unreaped as long as its pid is kept.
+func (s *shim) signal(sig syscall.Signal) string {
+	if s.leader == 0 {
+		return proc.ErrGone.Error()
+	}
+	if err := proc.SignalGroup(s.leader, sig); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// write hands one message over in order. The controller sends the next when this one is answered, so there
+// is one such goroutine at a time.
+func (s *shim) write(l *link, m message) {
+	go func() {
+		in, err := s.in.write(Input{N: m.N, Op: m.Op, After: m.After, Data: m.Data})
+		answer := message{M: "written", N: m.N, Op: m.Op, Error: in.Error}
+		if err != nil {
+			answer.Error = err.Error()
+		}
+		_ = l.send(answer)
+	}()
+}
+
+// report tells the controller how far the spools have grown.
+func (s *shim) report(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.news:
+		}
+		s.mu.Lock()
+		l := s.controller
+		s.mu.Unlock()
+		if l != nil {
+			_ = l.send(message{M: "data", Out: s.out.length(), Err: s.err.length()})
+		}
+	}
+}
+
+func warn(format string, args ...any) { fmt.Fprintf(os.Stderr, "pintle shim: "+format+"\n", args...) }

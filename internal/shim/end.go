@@ -1,0 +1,139 @@
+package shim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pintle/pintle/internal/crash"
+	"github.com/pintle/pintle/internal/proc"
+	"github.com/pintle/pintle/state"
+)
+
+const (
+	sweepLimit = 10 * time.Second // for SIGKILL to take effect; what is left then is named
+	drainLimit = time.Second      // for output that somebody outside the tree may hold open
+)
+
+// reap collects orphans until the agent itself is dead, and then ends its tree.
+func (s *shim) reap(st *streams) error {
+	for {
+		pid, err := proc.NextExited()
+		if err != nil {
+			return err
+		}
+		if pid == s.leader {
+			return s.end(st)
+		}
+		if _, err := proc.Reap(pid); err != nil {
+			return err
+		}
+	}
+}
+
+// end is called with the leader dead and not yet reaped, so that the number of its group is still its own.
+func (s *shim) end(st *streams) error {
+	crash.At("shim.exited")
+	s.kill()
+	left, err := s.sweep()
+	if err != nil {
+		return err
+	}
+	crash.At("shim.swept")
+	exit, err := s.collect()
+	if err != nil {
+		return err
+	}
+	s.drain(st)
+	for _, sp := range []*spool{s.out, s.err} {
+		if err := sp.sync(); err != nil {
+			return err
+		}
+	}
+	crash.At("shim.drained")
+	exit.Out, exit.Err, exit.Left = s.out.length(), s.err.length(), left
+	return s.close(exit)
+}
+
+// kill ends the agent's process group.
+func (s *shim) kill() {
+	if err := proc.SignalGroup(s.leader, syscall.SIGKILL); err != nil && !errors.Is(err, proc.ErrGone) {
+		fmt.Fprintf(os.Stderr, "pintle shim: %s: %v\n", s.cfg.Runtime, err)
+	}
+}
+
+// sweep ends what left the group: all that carries the token, and all below us that is neither a
+// supervisor that we started nor a shim of its.
+func (s *shim) sweep() ([]proc.Identity, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), sweepLimit)
+	defer cancel()
+	self := os.Getpid()
+	return proc.KillAll(ctx, func() ([]proc.Identity, error) {
+		found, err := proc.Descendants(self, spare)
+		if err != nil {
+			return nil, err
+		}
+		tagged, err := proc.WithToken(TokenVariable, func(v string) bool { return v == s.cfg.Token })
+		for _, t := range tagged {
+			found = append(found, t.Identity)
+		}
+		return found, err
+	})
+}
+
+// spare reports whether a process below a shim is not the agent's: a supervisor that this shim started, or
+// a shim of that one. An agent's own pintle verbs carry the token, so they are no exception.
+func spare(st proc.Stat, args []string) bool {
+	if len(args) < 2 || (args[1] != Verb && args[1] != "supervise") {
+		return false
+	}
+	_, tagged := proc.Variable(st.PID, TokenVariable)
+	return !tagged
+}
+
+// collect reaps the leader.
+func (s *shim) collect() (Exit, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ended, err := proc.Reap(s.leader)
+	s.leader = 0
+	exit := Exit{Version: state.RecordVersion, Code: ended.Code, Deadline: s.cut, At: time.Now()}
+	if ended.Signal != 0 {
+		exit.Signal = signalName(ended.Signal)
+	}
+	return exit, err
+}
+
+func signalName(sig syscall.Signal) string { return strings.TrimPrefix(unix.SignalName(sig), "SIG") }
+
+// drain waits for the rest of the output. All writers of the tree are dead, so the end of file is near,
+// unless a pipe was handed to somebody else.
+func (s *shim) drain(st *streams) {
+	limit := time.Now().Add(drainLimit)
+	for _, f := range []*os.File{st.out, st.err} {
+		_ = f.SetReadDeadline(limit)
+	}
+	st.copies.Wait()
+}
+
+// close writes the last word and tells the controller; if there is none, somebody has to take it in.
+func (s *shim) close(exit Exit) error {
+	if err := s.save(ExitFile(s.cfg.Runtime), exit); err != nil {
+		return err
+	}
+	crash.At("shim.recorded")
+	s.mu.Lock()
+	s.exit = &exit
+	controller := s.controller
+	s.mu.Unlock()
+	if controller != nil && controller.send(message{M: "exit", Exit: &exit}) == nil {
+		return nil
+	}
+	return s.startSupervisor()
+}

@@ -1,0 +1,151 @@
+package shim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/pintle/pintle/internal/crash"
+	"github.com/pintle/pintle/internal/proc"
+	"github.com/pintle/pintle/state"
+)
+
+// Verb is the hidden first argument that makes a process a shim; the runtime's id follows, for ps(1) alone.
+const Verb = "shim"
+
+// TokenVariable carries a runtime's token in the environment of everything that its agent starts.
+const TokenVariable = "PINTLE_RUNTIME"
+
+// shim is one running shim.
+type shim struct {
+	cfg  Config
+	dir  *state.Dir
+	out  *spool
+	err  *spool
+	in   *input
+	news chan struct{} // capacity 1: the spools have grown
+
+	mu         sync.Mutex
+	agent      Agent
+	leader     int  // pid, 0 before the fork and after it was reaped
+	cut        bool // ended by the deadline
+	deadline   int64
+	controller *link
+	epoch      int64
+	alone      time.Time // since when there is no controller
+	exit       *Exit
+}
+
+// Main runs a shim and returns its exit code. Its first controller, and its configuration, are at
+// descriptor 3. What it cannot tell anybody else it says on standard error, which is the supervisor's log.
+func Main() int {
+	debug.SetGCPercent(25) // small: the shim holds a few buffers, and there may be hundreds of it
+	if err := run(); err != nil {
+		fmt.Fprintf(os.Stderr, "pintle shim: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+func run() error {
+	first, cfg, err := inherit()
+	if err != nil {
+		return err
+	}
+	dir, err := state.OpenExisting(cfg.Home)
+	if err != nil {
+		return err
+	}
+	crash.At("shim.began")
+	unlock, err := state.TryLock(dir.Path(LockFile(cfg.Runtime)))
+	if err != nil {
+		return fmt.Errorf("runtime %s: %w", cfg.Runtime, err)
+	}
+	defer unlock()
+	crash.At("shim.locked")
+	if err := proc.BecomeSubreaper(); err != nil {
+		return err
+	}
+	s := &shim{cfg: cfg, dir: dir, news: make(chan struct{}, 1), deadline: cfg.Deadline, epoch: cfg.Epoch, controller: first}
+	return s.serve()
+}
+
+// inherit takes over descriptor 3 and reads the configuration from it.
+func inherit() (*link, Config, error) {
+	var cfg Config
+	f := os.NewFile(3, "controller")
+	if f == nil {
+		return nil, cfg, errors.New("is started by a supervisor, not by hand")
+	}
+	conn, err := net.FileConn(f)
+	_ = f.Close()
+	if err != nil {
+		return nil, cfg, fmt.Errorf("is started by a supervisor, not by hand: %w", err)
+	}
+	l := newLink(conn)
+	line, err := readLine(l.in, maxMessage)
+	if err != nil {
+		return nil, cfg, fmt.Errorf("read configuration: %w", err)
+	}
+	if err := json.Unmarshal(line, &cfg); err != nil {
+		return nil, cfg, fmt.Errorf("read configuration: %w", err)
+	}
+	return l, cfg, nil
+}
+
+func (s *shim) serve() error {
+	listener, err := listen(s.cfg.Socket)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = listener.Close(); _ = os.Remove(s.cfg.Socket) }()
+	streams, err := s.start()
+	if err != nil {
+		return s.neverRan(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go s.accept(ctx, listener)
+	go s.control(s.controller)
+	go s.report(ctx)
+	go s.guard(ctx)
+	return s.reap(streams)
+}
+
+// listen binds the socket by its bare name from its directory, since a path may be longer than bind(2)
+// takes. Nothing else of the shim depends on the working directory.
+func listen(path string) (net.Listener, error) {
+	if err := os.Chdir(filepath.Dir(path)); err != nil {
+		return nil, fmt.Errorf("socket directory: %w", err)
+	}
+	_ = os.Remove(filepath.Base(path)) // of a dead shim: we hold the runtime's lock
+	l, err := net.Listen("unix", filepath.Base(path))
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	if err := os.Chmod(filepath.Base(path), 0o600); err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	return l, nil
+}
+
+// neverRan records that the agent could not be started, which is an end like any other.
+func (s *shim) neverRan(cause error) error {
+	exit := Exit{Version: state.RecordVersion, Code: -1, Error: cause.Error(), At: time.Now()}
+	if err := s.save(ExitFile(s.cfg.Runtime), exit); err != nil {
+		return err
+	}
+	return s.controller.send(message{M: "exit", Exit: &exit})
+}
+
+// save writes one of the shim's own records, durably.
+func (s *shim) save(path string, record any) error {
+	return state.Put(context.Background(), s.dir, path, record)
+}

@@ -1,0 +1,144 @@
+package shim
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/pintle/pintle/internal/crash"
+	"github.com/pintle/pintle/internal/proc"
+	"github.com/pintle/pintle/state"
+)
+
+// streams are the shim's ends of the agent's output pipes, and the copies that are under way.
+type streams struct {
+	out, err *os.File
+	copies   sync.WaitGroup
+}
+
+// start forks the agent. For a command this is the hand-over, so its intent is durable before, and a
+// runtime that has the intent is never started again by anybody.
+func (s *shim) start() (*streams, error) {
+	self, err := proc.Identify(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
+	spools := s.dir.Path(SpoolDir(s.cfg.Runtime))
+	s.out = newSpool(spools, Out, s.cfg.SpoolLimit)
+	s.err = newSpool(spools, Err, s.cfg.SpoolLimit)
+	s.agent = Agent{Version: state.RecordVersion, State: Starting, Shim: self, StartedAt: time.Now()}
+	if err := s.save(AgentFile(s.cfg.Runtime), s.agent); err != nil {
+		return nil, err
+	}
+	crash.At("shim.starting")
+	st, err := s.fork()
+	if err != nil {
+		s.agent.State, s.agent.Error = Refused, err.Error()
+		return nil, fmt.Errorf("%w%s", err, s.also(s.save(AgentFile(s.cfg.Runtime), s.agent)))
+	}
+	return st, s.announce()
+}
+
+func (s *shim) also(err error) string {
+	if err == nil {
+		return ""
+	}
+	return "; and recording that: " + err.Error()
+}
+
+// fork makes the pipes and starts the agent in a session of its own.
+func (s *shim) fork() (*streams, error) {
+	stdin, ours, err := s.stdin()
+	if err != nil {
+		return nil, err
+	}
+	defer stdin.Close()
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make pipe: %w", err)
+	}
+	defer outW.Close()
+	errR, errW, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make pipe: %w", err)
+	}
+	defer errW.Close()
+	if s.in, err = newInput(s.dir.Path(StdinFile(s.cfg.Runtime)), ours); err != nil {
+		return nil, err
+	}
+	s.leader, err = proc.Spawn{
+		Path: s.cfg.Path, Args: s.cfg.Args, Env: s.cfg.Env, Dir: s.cfg.Dir, Umask: s.cfg.Umask,
+		Files: []*os.File{stdin, outW, errW}, Setsid: true,
+	}.Start()
+	if err != nil {
+		return nil, err
+	}
+	crash.At("shim.forked")
+	st := &streams{out: outR, err: errR}
+	st.copies.Go(func() { s.copy(s.out, outR) })
+	st.copies.Go(func() { s.copy(s.err, errR) })
+	return st, nil
+}
+
+// stdin returns the agent's end and ours; nobody writes to a command.
+func (s *shim) stdin() (theirs *os.File, ours io.WriteCloser, err error) {
+	if !s.cfg.Stdin {
+		theirs, err = os.Open(os.DevNull)
+		return theirs, nil, err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, fmt.Errorf("make pipe: %w", err)
+	}
+	return r, w, nil
+}
+
+// announce puts the agent's identity on disk and then tells the controller. A leader that has ended by now
+// has one as well: it is a zombie until reap collects it.
+func (s *shim) announce() error {
+	st, err := proc.Read(s.leader)
+	if err != nil {
+		return err
+	}
+	id := proc.Identity{PID: s.leader, StartTicks: st.StartTicks, BootID: s.agent.Shim.BootID}
+	s.mu.Lock()
+	s.agent.State, s.agent.Agent, s.agent.PGID = Running, &id, s.leader
+	agent := s.agent
+	s.mu.Unlock()
+	if err := s.save(AgentFile(s.cfg.Runtime), agent); err != nil {
+		// The agent runs and cannot be recorded: it must not go on unknown.
+		s.kill()
+		return err
+	}
+	crash.At("shim.announced")
+	_ = s.controller.send(message{M: "started", Agent: &agent})
+	return nil
+}
+
+// copy takes a stream into its spool until all who could write to it are gone.
+func (s *shim) copy(to *spool, from *os.File) {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			if werr := to.write(buf[:n]); werr != nil {
+				fmt.Fprintf(os.Stderr, "pintle shim: %s: %v\n", s.cfg.Runtime, werr)
+				return
+			}
+			s.tell()
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// tell has the controller told, once for any number of calls until it is.
+func (s *shim) tell() {
+	select {
+	case s.news <- struct{}{}:
+	default:
+	}
+}
