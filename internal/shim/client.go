@@ -77,12 +77,10 @@ func Launch(cfg Config, log *os.File, env []string) (*Control, int, error) {
 
 // pair makes a connection, one end as a file to be inherited.
 func pair() (net.Conn, *os.File, error) {
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	fds, err := socketpair()
 	if err != nil {
 		return nil, nil, fmt.Errorf("make connection: %w", err)
 	}
-	syscall.CloseOnExec(fds[0])
-	syscall.CloseOnExec(fds[1])
 	f := os.NewFile(uintptr(fds[0]), "shim")
 	defer f.Close()
 	conn, err := net.FileConn(f)
@@ -90,6 +88,18 @@ func pair() (net.Conn, *os.File, error) {
 		return nil, nil, fmt.Errorf("make connection: %w", err)
 	}
 	return conn, os.NewFile(uintptr(fds[1]), "controller"), nil
+}
+
+// socketpair makes two descriptors that no child inherits by accident: forks wait until both are marked.
+func socketpair() ([2]int, error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fds[0])
+		syscall.CloseOnExec(fds[1])
+	}
+	return fds, err
 }
 
 // Adopt takes a running shim over, on a connection to its socket.
@@ -160,7 +170,9 @@ func (c *Control) Signal(sig syscall.Signal) error {
 }
 
 // Ack lets the shim drop what was taken in.
-func (c *Control) Ack(out, err int64) error { return c.link.send(message{M: "ack", Out: out, Err: err}) }
+func (c *Control) Ack(out, err int64) error {
+	return c.link.send(message{M: "ack", Out: out, Err: err})
+}
 
 // Write has data written to the agent, once for its op; the answer comes as an Event.
 func (c *Control) Write(op string, after int64, data []byte) error {

@@ -1,0 +1,119 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
+)
+
+// Folders returns the directories of all executions, sorted; none if there is no state yet.
+func Folders(d *state.Dir) ([]string, error) {
+	f, err := os.Open(d.Path("executions"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list executions: %w", err)
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(-1)
+	if err != nil {
+		return nil, fmt.Errorf("list executions: %w", err)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Find returns the folder of the execution that the local user calls id: a key, exactly, or a generated id
+// or its unique prefix of 4 digits or more. *api.Error: CodeNotFound, CodeAmbiguous with the candidates.
+func Find(d *state.Dir, id string) (string, error) {
+	folder := session.Folder(session.Local, id)
+	_, err := os.Stat(d.Path(SpecFile(folder)))
+	if err == nil {
+		return folder, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("look up %s: %w", id, err)
+	}
+	if session.Generated(id) {
+		return findPrefix(d, id)
+	}
+	return "", notFound(id)
+}
+
+func notFound(id string) error {
+	return api.E(api.CodeNotFound, "no run is called %s", Quote(id)).WithNext("pintle ps -a")
+}
+
+func findPrefix(d *state.Dir, prefix string) (string, error) {
+	folders, err := Folders(d)
+	if err != nil {
+		return "", err
+	}
+	found := map[string]string{}
+	for _, folder := range folders {
+		e, err := View(d, folder)
+		if err != nil {
+			continue
+		}
+		for _, id := range []string{e.ID, e.Session, e.Workspace} {
+			if strings.HasPrefix(id, prefix) && session.Generated(id) {
+				found[id] = folder
+			}
+		}
+	}
+	return only(prefix, found)
+}
+
+func only(prefix string, found map[string]string) (string, error) {
+	var ids []string
+	for id := range found {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	switch len(ids) {
+	case 0:
+		return "", notFound(prefix)
+	case 1:
+		return found[ids[0]], nil
+	}
+	return "", api.E(api.CodeAmbiguous, "%s may be %s", prefix, strings.Join(ids, ", "))
+}
+
+// Listed is one row of a list: an execution, or why it cannot be read.
+type Listed struct {
+	Folder    string
+	Execution api.Execution
+	Err       error
+}
+
+// List returns the views of all executions, the oldest first. An unreadable one does not hide the others.
+func List(d *state.Dir) ([]Listed, error) {
+	folders, err := Folders(d)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]Listed, len(folders))
+	var wg sync.WaitGroup
+	const workers = 4 // reading is as much system calls as decoding
+	for w := range workers {
+		wg.Go(func() {
+			for i := w; i < len(folders); i += workers {
+				e, err := View(d, folders[i])
+				rows[i] = Listed{folders[i], e, err}
+			}
+		})
+	}
+	wg.Wait()
+	rows = slices.DeleteFunc(rows, func(r Listed) bool { return errors.Is(r.Err, fs.ErrNotExist) })
+	slices.SortStableFunc(rows, func(a, b Listed) int { return a.Execution.CreatedAt.Compare(b.Execution.CreatedAt) })
+	return rows, nil
+}

@@ -1,0 +1,124 @@
+// Package record names the records of executions, sessions and workspaces, and does what short-lived verbs
+// and the supervisor both do with them: claim, look up, show.
+//
+// One writer a file: verbs write spec.json, through Claim and Desire; the supervisor writes the rest.
+package record
+
+import (
+	"time"
+
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
+)
+
+// Spec is spec.json: the order, and what is wanted of it since.
+type Spec struct {
+	Version     int               `json:"version"`
+	ID          string            `json:"id"`
+	Controller  string            `json:"controller"`
+	CreatedAt   time.Time         `json:"createdAt"`
+	Payload     session.Payload   `json:"payload"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Path        string            `json:"path,omitempty"` // of the program, as resolved by the caller
+	Limits      Limits            `json:"limits"`
+	Environment Environment       `json:"environment"`
+	Desired     Desired           `json:"desired"`
+}
+
+// Limits bound a run and are no part of its identity.
+type Limits struct {
+	Timeout     time.Duration `json:"timeout,omitempty"` // of the whole run, in nanoseconds
+	IdleTimeout time.Duration `json:"idleTimeout,omitempty"`
+	Retries     int           `json:"retries,omitempty"`
+}
+
+// Environment is what may be stored of the agent's environment (E4): the values of a few, the names of all.
+type Environment struct {
+	Values  map[string]string `json:"values,omitempty"`
+	Names   []string          `json:"names,omitempty"`
+	Secrets []string          `json:"secrets,omitempty"`
+	Umask   int               `json:"umask"`
+}
+
+// Desired is what is wanted now. The supervisor makes it true.
+type Desired struct {
+	Attempt int       `json:"attempt"` // the newest that was ordered, from 1
+	At      time.Time `json:"at"`
+	// Deadline is of this attempt, by the clock since the boot with that id, in nanoseconds; 0: none.
+	Deadline   time.Duration `json:"deadline,omitempty"`
+	BootID     string        `json:"bootId"`
+	Cancel     *api.Cancel   `json:"cancel,omitempty"`
+	AssertDead string        `json:"assertDead,omitempty"` // a runtime that the user says is dead
+}
+
+// Status is status.json: what has become of the order. It holds all that ps shows, so that listing
+// thousands reads one file each.
+type Status struct {
+	Version int `json:"version"`
+	api.Execution
+	RuntimeID string `json:"runtimeId,omitempty"` // of the newest try, also after its end
+	BootID    string `json:"bootId,omitempty"`    // under which that runtime was made
+	Try       int    `json:"try,omitempty"`       // within the attempt, from 1
+}
+
+// Workspace is workspaces/<id>.json.
+type Workspace struct {
+	Version    int    `json:"version"`
+	ID         string `json:"id"`
+	Cwd        string `json:"cwd"`
+	Repository string `json:"repository,omitempty"`
+	Branch     string `json:"branch,omitempty"`
+	Base       string `json:"base,omitempty"`
+	Head       string `json:"head,omitempty"`
+}
+
+// Session is session.json.
+type Session struct {
+	Version   int       `json:"version"`
+	ID        string    `json:"id"`
+	Execution string    `json:"execution"` // folder of the execution that opened it
+	Workspace string    `json:"workspace"`
+	Provider  string    `json:"provider"`
+	Fence     int64     `json:"fence"`
+	BootID    string    `json:"bootId"` // under which its journal was last written
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// Runtime is runtime.json: the intent to start a process, and its token.
+type Runtime struct {
+	Version   int       `json:"version"`
+	ID        string    `json:"id"`
+	Token     string    `json:"token"`
+	Folder    string    `json:"folder"`
+	Session   string    `json:"session"`
+	Attempt   int       `json:"attempt"`
+	Fence     int64     `json:"fence"`
+	BootID    string    `json:"bootId"`
+	Socket    string    `json:"socket"`
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// SpecFile is the path of an execution's spec.json.
+func SpecFile(folder string) string { return "executions/" + folder + "/spec.json" }
+
+// StatusFile is the path of an execution's status.json.
+func StatusFile(folder string) string { return "executions/" + folder + "/status.json" }
+
+// TextFile is the path of an execution's result text.
+func TextFile(folder string) string { return "executions/" + folder + "/text" }
+
+// SessionFile is the path of a session's session.json.
+func SessionFile(id string) string { return "sessions/" + id + "/session.json" }
+
+// JournalDir is the path of a session's journal.
+func JournalDir(id string) string { return "sessions/" + id + "/journal" }
+
+// WorkspaceFile is the path of a workspace's record.
+func WorkspaceFile(id string) string { return "workspaces/" + id + ".json" }
+
+// RuntimeFile is the path of a runtime's runtime.json.
+func RuntimeFile(id string) string { return "runtimes/" + id + "/runtime.json" }
+
+// Version is what new records say of themselves.
+const Version = state.RecordVersion
