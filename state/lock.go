@@ -53,6 +53,7 @@ func TryLock(path string) (unlock func(), err error) {
 		return nil, fmt.Errorf("lock %s: %w", path, Full(err))
 	}
 	if !ok {
+		_ = f.Close()
 		return nil, fmt.Errorf("lock %s: %w", filepath.Base(path), ErrLocked)
 	}
 	return func() { _ = f.Unlock() }, nil

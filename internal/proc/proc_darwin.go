@@ -147,3 +147,14 @@ func poll(ctx context.Context, interval time.Duration, done func() bool) error {
 	}
 	return nil
 }
+
+// Zombies returns the children of this process that have exited and were not reaped.
+func Zombies() (zombies []int) {
+	procs, _ := unix.SysctlKinfoProcSlice("kern.proc.all")
+	for i := range procs {
+		if st := statOf(&procs[i]); st.PPID == syscall.Getpid() && st.dead() {
+			zombies = append(zombies, st.PID)
+		}
+	}
+	return zombies
+}

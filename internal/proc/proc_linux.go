@@ -263,3 +263,17 @@ func NextExited() (int, error) {
 		}
 	}
 }
+
+// Zombies returns the children of this process that have exited and were not reaped.
+func Zombies() (zombies []int) {
+	children, err := childrenTable(os.Getpid())
+	if err != nil {
+		return nil
+	}
+	for _, pid := range children(os.Getpid()) {
+		if st, err := Read(pid); err == nil && st.dead() {
+			zombies = append(zombies, pid)
+		}
+	}
+	return zombies
+}

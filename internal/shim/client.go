@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/pintle/pintle/internal/proc"
 	"github.com/pintle/pintle/state"
@@ -151,15 +152,15 @@ func (c *Control) listen() {
 	}
 }
 
-// Environment asks for the environment that the agent was started with.
-func (c *Control) Environment(done <-chan struct{}) ([]string, error) {
+// Environment asks for the environment that the agent was started with, until limit fires.
+func (c *Control) Environment(limit <-chan time.Time) ([]string, error) {
 	if err := c.link.send(message{M: "env"}); err != nil {
 		return nil, err
 	}
 	select {
 	case env := <-c.env:
 		return env, nil
-	case <-done:
+	case <-limit:
 		return nil, errors.New("shim does not answer")
 	}
 }

@@ -64,9 +64,9 @@ func run() error {
 		return err
 	}
 	crash.At("shim.began")
-	unlock, err := state.TryLock(dir.Path(LockFile(cfg.Runtime)))
+	unlock, err := claim(dir, cfg.Runtime)
 	if err != nil {
-		return fmt.Errorf("runtime %s: %w", cfg.Runtime, err)
+		return err
 	}
 	defer unlock()
 	crash.At("shim.locked")
@@ -75,6 +75,23 @@ func run() error {
 	}
 	s := &shim{cfg: cfg, dir: dir, news: make(chan struct{}, 1), deadline: cfg.Deadline, epoch: cfg.Epoch, controller: first}
 	return s.serve()
+}
+
+// claimLimit is how long the lock is tried for. Who holds it is either a reader that looks whether we live,
+// for an instant, or a supervisor that has declared us dead, for good.
+const claimLimit = 2 * time.Second
+
+func claim(d *state.Dir, runtime string) (unlock func(), err error) {
+	for until := time.Now().Add(claimLimit); ; time.Sleep(time.Millisecond) {
+		unlock, err = Dead(d, runtime)
+		if !errors.Is(err, state.ErrLocked) || time.Now().After(until) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("claim runtime %s: %w", runtime, err)
+	}
+	return unlock, nil
 }
 
 // inherit takes over descriptor 3 and reads the configuration from it.

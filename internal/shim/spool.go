@@ -177,3 +177,17 @@ func ReadSpool(dir, stream string, offset int64, p []byte) (int, error) {
 	}
 	return 0, err
 }
+
+// SpoolEnd is the length of a stream in bytes, as far as it is on disk.
+func SpoolEnd(dir, stream string) int64 {
+	firsts := segmentsOf(dir, stream)
+	if len(firsts) == 0 {
+		return 0
+	}
+	last := firsts[len(firsts)-1]
+	info, err := os.Stat(filepath.Join(dir, segmentFile(stream, last)))
+	if err != nil {
+		return last
+	}
+	return last + info.Size()
+}

@@ -1,0 +1,223 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"time"
+
+	"github.com/pintle/pintle/internal/crash"
+	"github.com/pintle/pintle/internal/proc"
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/internal/shim"
+	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/rpc/api"
+)
+
+// attend stays with a running agent: it takes in what the shim tells, does what is wanted, and settles the
+// end. It returns early, without an end, when the shim is lost or something could not be recorded; the
+// next step then begins from the records.
+func (r *run) attend(ctx context.Context) (ended bool, err error) {
+	r.wait(nil)
+	l := newLadder(r)
+	defer func() {
+		if !ended && r.rt != nil {
+			r.rt.release()
+			r.rt = nil
+		}
+	}()
+	for {
+		select {
+		case ev, ok := <-r.rt.control.Events():
+			if !ok {
+				r.orphaned = r.st.Runtime == nil
+				return false, nil
+			}
+			if ev.Exit != nil {
+				return r.settleExit(*ev.Exit)
+			}
+			err = r.hear(ev, l)
+		case <-r.poked:
+			err = r.reload()
+		case <-l.timer():
+		case <-ctx.Done():
+			return false, nil
+		}
+		if err == nil {
+			err = l.climb()
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+}
+
+// hear takes in one message of the shim's.
+func (r *run) hear(ev shim.Event, l *ladder) error {
+	if ev.Started != nil {
+		return r.started(ev.Started)
+	}
+	l.heard()
+	if err := r.rt.take(providers.Stdout, ev.Out, false); err != nil {
+		return err
+	}
+	return r.rt.take(providers.Stderr, ev.Err, false)
+}
+
+// started notes the process. Its identity is on disk already, by the shim (O1).
+func (r *run) started(a *shim.Agent) error {
+	if a.Agent == nil {
+		return nil
+	}
+	at := a.StartedAt.UTC()
+	r.st.StartedAt = &at
+	r.st.Runtime = &api.Runtime{
+		ID: r.st.RuntimeID, PID: a.Agent.PID, PGID: a.PGID, StartTicks: a.Agent.StartTicks, BootID: a.Agent.BootID,
+	}
+	r.shim = a.Shim
+	crash.At("supervisor.started")
+	return r.save(session.Running)
+}
+
+// reload reads what is wanted anew.
+func (r *run) reload() error {
+	st, rt := r.st, r.rt
+	err := r.load()
+	r.st, r.rt = st, rt // the status is ours; only the spec has another writer
+	return err
+}
+
+// ladder ends an agent step by step (K5). Each step is due when the one before had its time.
+type ladder struct {
+	r       *run
+	rungs   []rung // still to be climbed
+	due     time.Time
+	last    time.Time // the agent's last sign of life
+	ticking *time.Timer
+}
+
+// rung is one signal and how long it is given.
+type rung struct {
+	sig   syscall.Signal
+	grace time.Duration
+}
+
+// killGrace is how long SIGKILL may take until the shim is taken for frozen, and ended too.
+const killGrace = 10 * time.Second
+
+func newLadder(r *run) *ladder {
+	l := &ladder{r: r, last: time.Now(), ticking: time.NewTimer(time.Hour)}
+	if c := r.st.Cancel; c != nil && c.DispatchedAt != nil {
+		// An earlier supervisor began to climb: the first step is not repeated, it has its time anew.
+		all := r.ladderFor(c.Action)
+		l.rungs, l.due = all[1:], time.Now().Add(all[0].grace)
+	}
+	return l
+}
+
+func (r *run) ladderFor(action string) []rung {
+	d := r.s.o.Config.Deadlines
+	end := []rung{{syscall.SIGTERM, time.Duration(d.StopTerm)}, {syscall.SIGKILL, killGrace}, {0, killGrace}}
+	if action == "interrupt" {
+		return append([]rung{{syscall.SIGINT, time.Duration(d.Interrupt)}}, end...)
+	}
+	return end
+}
+
+func (l *ladder) heard() { l.last = time.Now() }
+
+// timer fires when something may be due.
+func (l *ladder) timer() <-chan time.Time {
+	next := time.Hour
+	if len(l.rungs) > 0 {
+		next = time.Until(l.due)
+	}
+	if d := l.r.spec.Desired.Deadline; d > 0 && l.r.st.Cancel == nil {
+		next = min(next, d-proc.BootClock())
+	}
+	if d := l.r.spec.Limits.IdleTimeout; d > 0 && l.r.st.Cancel == nil {
+		next = min(next, time.Until(l.last.Add(d)))
+	}
+	l.ticking.Reset(max(next, time.Millisecond))
+	return l.ticking.C
+}
+
+// climb dispatches what is newly wanted, and takes the next step of what was dispatched if it is due.
+func (l *ladder) climb() error {
+	if l.r.st.Runtime == nil {
+		return nil // it is being started: there is nothing to signal yet
+	}
+	if want := l.wanted(); want != nil && l.supersedes(want) {
+		if err := l.dispatch(*want); err != nil {
+			return err
+		}
+	}
+	if len(l.rungs) == 0 || time.Now().Before(l.due) {
+		return nil
+	}
+	step := l.rungs[0]
+	l.rungs, l.due = l.rungs[1:], time.Now().Add(step.grace)
+	return l.r.signal(step.sig)
+}
+
+// wanted is what should end the agent, in the order of precedence.
+func (l *ladder) wanted() *api.Cancel {
+	now := time.Now().UTC()
+	switch d := l.r.spec.Desired.Deadline; {
+	case l.r.cancelled() != nil:
+		return l.r.cancelled()
+	case l.r.s.isStopping():
+		return &api.Cancel{Action: "shutdown", Reason: "supervise stop", RequestedAt: now}
+	case d > 0 && proc.BootClock() >= d:
+		return &api.Cancel{Action: "deadline", Reason: "run deadline: " + l.r.spec.Limits.Timeout.String(), RequestedAt: now}
+	}
+	if d := l.r.spec.Limits.IdleTimeout; d > 0 && time.Since(l.last) >= d {
+		return &api.Cancel{Action: "idle", Reason: "idle deadline: " + d.String(), RequestedAt: now}
+	}
+	return nil
+}
+
+// supersedes reports whether a wish changes anything: the first stands, but a stop goes over an interrupt.
+func (l *ladder) supersedes(want *api.Cancel) bool {
+	was := l.r.st.Cancel
+	return was == nil || was.DispatchedAt == nil || (was.Action == "interrupt" && want.Action != "interrupt")
+}
+
+// dispatch records the cancel, and then begins to climb. What cannot be recorded is not dispatched (K4).
+func (l *ladder) dispatch(c api.Cancel) error {
+	was := l.r.st.Cancel
+	now := time.Now().UTC()
+	c.DispatchedAt = &now
+	l.r.st.Cancel = &c
+	err := l.r.save(session.Phase(l.r.st.Phase))
+	if err == nil {
+		crash.At("supervisor.cancel")
+		err = l.r.rt.note(true, event("cancel_dispatched", map[string]any{"action": c.Action, "reason": c.Reason}))
+	}
+	if err != nil {
+		l.r.st.Cancel = was
+		return err
+	}
+	l.rungs, l.due = l.r.ladderFor(c.Action), now
+	return nil
+}
+
+// signal takes one step. The last has no signal: SIGKILL had no effect through the shim, so the shim is
+// frozen; it is ended, identity checked, and the sweep that follows its death proves the end.
+func (r *run) signal(sig syscall.Signal) error {
+	if sig != 0 {
+		_ = r.rt.control.Signal(sig) // a broken connection shows in Events
+		return nil
+	}
+	if err := proc.Signal(r.shim, syscall.SIGKILL); err != nil && !errors.Is(err, proc.ErrGone) {
+		return err
+	}
+	return nil
+}
+
+// isStopping reports whether all runtimes are to be ended.
+func (s *Supervisor) isStopping() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopping
+}

@@ -1,0 +1,341 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pintle/pintle/internal/environ"
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/internal/shim"
+	"github.com/pintle/pintle/rpc"
+	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
+)
+
+// Handle carries out one request. Hello comes first (C5).
+func (s *Supervisor) Handle(ctx context.Context, p *rpc.Peer, method string, params json.RawMessage) (any, error) {
+	switch {
+	case method == api.MethodPing:
+		return struct{}{}, nil
+	case method == api.MethodHello:
+		return call(ctx, params, func(ctx context.Context, h api.Hello) (any, error) { return s.hello(p, h) })
+	case !p.Greeted():
+		p.Close(rpc.CloseHello, "hello expected")
+		return nil, api.E(api.CodeHello, "hello expected")
+	}
+	switch method {
+	case api.MethodGoodbye:
+		p.Close(rpc.CloseGoing, "goodbye")
+		return nil, nil
+	case api.MethodCreate:
+		return call(ctx, params, s.create)
+	case api.MethodGet:
+		return call(ctx, params, s.get)
+	case api.MethodList:
+		return call(ctx, params, s.list)
+	case api.MethodWait:
+		return call(ctx, params, s.wait)
+	case api.MethodStop, api.MethodInterrupt:
+		return call(ctx, params, func(ctx context.Context, c api.Control) (any, error) { return s.control(ctx, method, c) })
+	case api.MethodRecover:
+		return call(ctx, params, s.recover)
+	case api.MethodProviders:
+		return s.providers(), nil
+	case api.MethodStatus:
+		return s.status(), nil
+	case api.MethodSupervisor:
+		return call(ctx, params, s.stop)
+	}
+	return nil, api.E(api.CodeNoMethod, "no method called %q", method)
+}
+
+// call decodes the parameters strictly: an unknown field is a mistake that must not pass for done.
+func call[T any](ctx context.Context, params json.RawMessage, f func(context.Context, T) (any, error)) (any, error) {
+	var v T
+	if err := json.Unmarshal(params, &v); err != nil {
+		return nil, api.E(api.CodeParams, "parameters: %w", err)
+	}
+	return f(ctx, v)
+}
+
+func (s *Supervisor) hello(p *rpc.Peer, h api.Hello) (any, error) {
+	if h.Protocol != api.ProtocolVersion {
+		p.Close(rpc.CloseProtocol, "protocol version")
+		return nil, api.E(api.CodeRequest, "protocol version %d is not spoken here, %d is", h.Protocol, api.ProtocolVersion)
+	}
+	if h.Client == "" || !p.Greet() {
+		p.Close(rpc.CloseHello, "one hello with a client id")
+		return nil, api.E(api.CodeHello, "one hello with a client id is expected")
+	}
+	return api.Welcome{
+		Protocol: api.ProtocolVersion, Version: s.o.Version, Server: s.dir.HomeID(), Epoch: s.self.Epoch,
+	}, nil
+}
+
+// create has a recorded order carried out. It answers at once: the order stands, whoever crashes.
+func (s *Supervisor) create(_ context.Context, c api.Create) (any, error) {
+	folder, err := record.Find(s.dir, c.ID)
+	if err != nil {
+		return nil, err
+	}
+	if s.isStopping() {
+		return nil, api.E(api.CodeStopping, "the supervisor is being stopped; the order of %s stands", c.ID)
+	}
+	if c.Environment != nil {
+		s.bring(folder, c)
+	}
+	s.ensure(folder)
+	return s.look(folder)
+}
+
+// bring keeps the values that came with an order, for an attempt that has not begun.
+func (s *Supervisor) bring(folder string, c api.Create) {
+	env := environ.Environment{Vars: c.Environment, Secret: map[string]bool{}}
+	for _, name := range c.Secrets {
+		env.Secret[name] = true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.envs[folder]; !ok {
+		s.envs[folder] = env
+	}
+}
+
+func (s *Supervisor) get(_ context.Context, t api.Target) (any, error) {
+	folder, err := record.Find(s.dir, t.ID)
+	if err != nil {
+		return nil, err
+	}
+	return s.look(folder)
+}
+
+// look is the execution with what only the one who drives it knows.
+func (s *Supervisor) look(folder string) (api.Execution, error) {
+	s.mu.Lock()
+	r, ok := s.runs[folder]
+	s.mu.Unlock()
+	if ok {
+		return r.view()
+	}
+	return record.View(s.dir, folder)
+}
+
+func (s *Supervisor) list(_ context.Context, l api.List) (any, error) {
+	rows, err := record.List(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	all := []api.Execution{}
+	for _, row := range rows {
+		if row.Err == nil && Matches(row.Execution.Labels, l.Labels) {
+			all = append(all, row.Execution)
+		}
+	}
+	return all, nil
+}
+
+// Matches reports whether labels has all of want.
+func Matches(labels, want map[string]string) bool {
+	for k, v := range want {
+		if got, ok := labels[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+// wait answers once the newest attempt has ended, or waits for somebody.
+func (s *Supervisor) wait(ctx context.Context, w api.Wait) (any, error) {
+	folder, err := record.Find(s.dir, w.ID)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		r := s.driver(folder)
+		if r == nil {
+			return record.View(s.dir, folder)
+		}
+		if e, err := r.await(ctx); err != nil || e != nil {
+			return e, err
+		}
+	}
+}
+
+// driver is the run of an execution that has not ended, nil if it has or nobody could drive it.
+func (s *Supervisor) driver(folder string) *run {
+	if open, err := s.unended(folder); err != nil || !open {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.runs[folder]
+	}
+	return s.ensure(folder)
+}
+
+// await returns nil when the run is done, and the execution when it waits for somebody.
+func (r *run) await(ctx context.Context) (*api.Execution, error) {
+	for {
+		r.mu.Lock()
+		waiting, changed := r.waiting, r.changed
+		r.mu.Unlock()
+		if waiting != nil && waiting.Kind == "needs_env" {
+			e, err := r.view()
+			return &e, err
+		}
+		select {
+		case <-changed:
+		case <-r.done:
+			if r.s.ctx.Err() != nil {
+				return nil, api.E(api.CodeStopping, "the supervisor leaves")
+			}
+			return nil, r.failure()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// failure is why a run that is done has not ended: its records cannot be read.
+func (r *run) failure() error {
+	open, err := r.s.unended(r.folder)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if open && r.waiting != nil {
+		return api.E(api.CodeCorrupt, "%s: %s", r.name(), r.waiting.Detail).WithNext("pintle doctor")
+	}
+	return nil
+}
+
+// control records a stop or an interrupt and answers once it is proven: nothing of the run is left.
+func (s *Supervisor) control(ctx context.Context, method string, c api.Control) (any, error) {
+	action := "stop"
+	if method == api.MethodInterrupt {
+		action = "interrupt"
+	}
+	folder, err := record.Find(s.dir, c.ID)
+	if err != nil {
+		return nil, err
+	}
+	open, err := s.unended(folder)
+	if err != nil {
+		return nil, err
+	}
+	if open {
+		if _, err := record.Cancel(ctx, s.dir, folder, api.Cancel{Action: action, Reason: c.Reason, RequestedAt: time.Now().UTC()}); err != nil {
+			return nil, err
+		}
+		if _, err := s.wait(ctx, api.Wait{ID: c.ID}); err != nil {
+			return nil, err
+		}
+	}
+	return api.Controlled{ExecutionID: c.ID, Action: action, Success: true}, nil
+}
+
+// recover looks again at an execution whose owner is uncertain, or has it taken for dead.
+func (s *Supervisor) recover(ctx context.Context, c api.Recover) (any, error) {
+	folder, err := record.Find(s.dir, c.ID)
+	if err != nil {
+		return nil, err
+	}
+	st, err := state.Read[record.Status](s.dir, record.StatusFile(folder))
+	if err != nil {
+		return nil, fmt.Errorf("recover %s: %w", c.ID, err)
+	}
+	if session.Phase(st.Phase) == session.Ended {
+		return s.look(folder)
+	}
+	if c.AssertDead {
+		err := state.Update(ctx, s.dir, record.SpecFile(folder), func(sp *record.Spec) error {
+			sp.Desired.AssertDead = st.RuntimeID
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	r := s.ensure(folder)
+	if !c.AssertDead {
+		return r.view()
+	}
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return s.look(folder)
+}
+
+func (s *Supervisor) providers() []api.Provider {
+	list := []api.Provider{}
+	for name := range s.o.Providers {
+		list = append(list, api.Provider{Name: name, Enabled: true})
+	}
+	return list
+}
+
+func (s *Supervisor) status() api.Supervisor {
+	started := s.self.StartedAt
+	st := api.Supervisor{
+		Running: true, PID: s.self.PID, Epoch: s.self.Epoch, Socket: s.self.Socket, Version: s.o.Version,
+		StartedAt: &started, Runtimes: Runtimes(s.dir),
+	}
+	st.Sessions = len(st.Runtimes)
+	return st
+}
+
+// Runtimes lists the runtimes that are not settled, from the records.
+func Runtimes(d *state.Dir) []api.RuntimeSummary {
+	list := []api.RuntimeSummary{}
+	for _, r := range (&Supervisor{dir: d}).runtimes() {
+		a, err := state.Read[shim.Agent](d, shim.AgentFile(r.ID))
+		if err != nil {
+			continue
+		}
+		row := api.RuntimeSummary{ID: r.ID, ShimPID: a.Shim.PID, PGID: a.PGID, StartedAt: a.StartedAt, Sessions: []string{r.Session}}
+		if a.Agent != nil {
+			row.PID = a.Agent.PID
+		}
+		list = append(list, row)
+	}
+	return list
+}
+
+// stop has the supervisor leave, after all runtimes have ended if that is asked.
+func (s *Supervisor) stop(ctx context.Context, l api.Leave) (any, error) {
+	if l.Runtimes {
+		if err := s.endAll(ctx); err != nil {
+			return nil, err
+		}
+	}
+	// The answer goes out first: Serve ends a connection only once its handlers have returned.
+	time.AfterFunc(20*time.Millisecond, s.leave)
+	return struct{}{}, nil
+}
+
+// endAll ends every runtime and takes no more work.
+func (s *Supervisor) endAll(ctx context.Context) error {
+	s.mu.Lock()
+	s.stopping = true
+	s.mu.Unlock()
+	s.findOrders()
+	s.mu.Lock()
+	runs := make([]*run, 0, len(s.runs))
+	for _, r := range s.runs {
+		r.wake()
+		runs = append(runs, r)
+	}
+	s.mu.Unlock()
+	for _, r := range runs {
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+package supervisor
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/pintle/pintle/internal/crash"
+	"github.com/pintle/pintle/internal/environ"
+	"github.com/pintle/pintle/internal/proc"
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/internal/shim"
+	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
+	"github.com/pintle/pintle/state/journal"
+	"github.com/pintle/pintle/worktree"
+)
+
+// newID makes an id of the given kind: s sessions, w workspaces, x runtimes.
+func newID(kind string) string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return kind + "-" + hex.EncodeToString(b[:])
+}
+
+// begin starts the agent of an attempt that has begun nothing, and stays with it.
+func (r *run) begin(ctx context.Context) (bool, error) {
+	env, missing := r.environment()
+	if len(missing) > 0 {
+		r.needEnv(ctx, missing)
+		return false, nil
+	}
+	if err := r.prepare(ctx); err != nil {
+		return false, err
+	}
+	crash.At("supervisor.prepared")
+	rt, err := r.launch(env)
+	if err != nil {
+		return r.failLaunch(ctx, err)
+	}
+	r.rt = rt
+	return r.attend(ctx)
+}
+
+// environment is what the agent gets: the values that came with an order, else those on record if they are
+// all (E4).
+func (r *run) environment() (environ.Environment, []string) {
+	r.s.mu.Lock()
+	env, ok := r.s.envs[r.folder]
+	r.s.mu.Unlock()
+	want := r.spec.Environment
+	if !ok {
+		env = environ.Environment{Vars: maps.Clone(want.Values), Secret: map[string]bool{}}
+	}
+	return env, env.Lacks(want.Names)
+}
+
+func (r *run) needEnv(ctx context.Context, names []string) {
+	r.wait(&api.WaitingFor{Kind: "needs_env", Names: names})
+	r.pause(ctx, time.Minute)
+	r.wait(nil)
+}
+
+// prepare writes the records that a runtime needs before it is started: workspace, session, journal, and
+// last the runtime's own, which is the intent.
+func (r *run) prepare(ctx context.Context) error {
+	if err := r.prepareWorkspace(ctx); err != nil {
+		return err
+	}
+	if err := r.prepareSession(); err != nil {
+		return err
+	}
+	if err := r.s.dir.Mkdir("runtimes", r.st.RuntimeID); err != nil {
+		return err
+	}
+	return state.Put(ctx, r.s.dir, record.RuntimeFile(r.st.RuntimeID), record.Runtime{
+		Version: record.Version, ID: r.st.RuntimeID, Token: r.token(), Folder: r.folder, Session: r.st.Session,
+		Attempt: r.st.Attempt, Fence: r.st.Fence, BootID: r.st.BootID, Socket: r.socket(), CreatedAt: time.Now().UTC(),
+	})
+}
+
+func (r *run) token() string  { return r.s.dir.HomeID() + "." + r.st.RuntimeID }
+func (r *run) socket() string { return filepath.Join(filepath.Dir(r.s.self.Socket), r.st.RuntimeID) }
+
+func (r *run) prepareWorkspace(ctx context.Context) error {
+	if err := r.s.dir.Mkdir("workspaces"); err != nil {
+		return err
+	}
+	w := record.Workspace{Version: record.Version, ID: r.st.Workspace, Cwd: r.st.Cwd}
+	if repo, err := r.s.probe(ctx, r.st.Cwd); err == nil {
+		w.Repository, w.Branch, w.Base, w.Head = repo.CommonDir, repo.Branch, repo.Head, repo.Head
+		r.st.Branch, r.st.Base, r.st.Head = repo.Branch, repo.Head, repo.Head
+	}
+	return state.Put(ctx, r.s.dir, record.WorkspaceFile(w.ID), w)
+}
+
+// probe runs git, which must not be taken for an orphan meanwhile.
+func (s *Supervisor) probe(ctx context.Context, dir string) (worktree.Repository, error) {
+	s.forks.RLock()
+	defer s.forks.RUnlock()
+	return worktree.Probe(ctx, dir)
+}
+
+func (r *run) prepareSession() error {
+	if err := r.s.dir.Mkdir("sessions", r.st.Session, "journal"); err != nil {
+		return err
+	}
+	return state.Update(r.s.ctx, r.s.dir, record.SessionFile(r.st.Session), func(s *record.Session) error {
+		if s.Version == 0 {
+			*s = record.Session{
+				Version: record.Version, ID: r.st.Session, Execution: r.folder, Workspace: r.st.Workspace,
+				Provider: r.st.Provider, BootID: r.st.BootID, CreatedAt: time.Now().UTC(),
+			}
+		}
+		s.Fence = r.st.Fence
+		return nil
+	})
+}
+
+// launch opens the journal, notes the turn and starts the shim.
+func (r *run) launch(env environ.Environment) (*runtime, error) {
+	rt, err := r.openRuntime(env)
+	if err != nil {
+		return nil, err
+	}
+	err = rt.note(true, event("turn_started", map[string]any{"attempt": r.st.Attempt, "try": r.st.Try}),
+		event("runtime_started", map[string]any{"runtime": r.st.RuntimeID}))
+	if err == nil {
+		crash.At("supervisor.turn")
+		rt.control, rt.shimPID, err = shim.Launch(r.config(env), r.s.o.Log, r.s.o.Env)
+	}
+	if err != nil {
+		rt.release()
+		return nil, err
+	}
+	crash.At("supervisor.launched")
+	return rt, nil
+}
+
+// config is all that the shim needs. Ours are set last, so nothing overrides them (E3).
+func (r *run) config(env environ.Environment) shim.Config {
+	env = env.With(map[string]string{
+		"PINTLE_HOME": r.s.dir.Path(), "PINTLE_EXECUTION": r.st.ID, "PINTLE_SESSION": r.st.Session,
+		shim.TokenVariable: r.token(),
+	})
+	p := r.spec.Payload
+	return shim.Config{
+		Runtime: r.st.RuntimeID, Home: r.s.dir.Path(), Token: r.token(), Socket: r.socket(), Epoch: r.s.self.Epoch,
+		Path: r.spec.Path, Args: p.Argv, Env: env.List(), Dir: p.Cwd, Umask: r.spec.Environment.Umask,
+		Stdin: r.s.o.Providers[p.Provider].Stdin, Deadline: int64(r.spec.Desired.Deadline),
+		SpoolLimit: int64(r.s.o.Config.Limits.Spool), SupervisorEnv: r.s.o.Env,
+	}
+}
+
+// failLaunch is for a shim that could not be started, so that nothing has begun: tried again, a few times,
+// after a while (B2).
+func (r *run) failLaunch(ctx context.Context, why error) (bool, error) {
+	if errors.Is(why, state.ErrFull) {
+		return false, why // no try: it goes on when there is space
+	}
+	tries := r.s.o.Config.Recovery.Tries
+	c := &api.Cause{Code: "shim_exited", Message: clip(why.Error()), Try: r.st.Try, Disposition: "exhausted"}
+	if r.st.Try >= tries {
+		return r.settleUnstarted(session.Ending{Refused: true}, c)
+	}
+	next := time.Now().Add(time.Duration(r.s.o.Config.Recovery.Delay)).UTC()
+	c.Retryable, c.Disposition, c.NextTryAt = true, "retryable", &next
+	r.st.Cause = c
+	if err := r.save(session.Phase(r.st.Phase)); err != nil {
+		return false, err
+	}
+	return false, r.nextTry(ctx, next)
+}
+
+// nextTry waits for the time on record, or a cancel, and begins again under a new runtime id.
+func (r *run) nextTry(ctx context.Context, at time.Time) error {
+	r.wait(&api.WaitingFor{Kind: "retry", Until: &at})
+	defer r.wait(nil)
+	for ctx.Err() == nil && time.Now().Before(at) {
+		r.pause(ctx, time.Until(at))
+		if spec, err := record.SpecOf(r.s.dir, r.folder); err == nil {
+			r.spec = spec
+		}
+		if r.cancelled() != nil || r.s.isStopping() {
+			break
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	r.st.Try++
+	return r.again()
+}
+
+// again gives the attempt another runtime: the one before began nothing.
+func (r *run) again() error {
+	old := r.st.RuntimeID
+	r.st.RuntimeID = newID("x")
+	if boot, err := proc.BootID(); err == nil {
+		r.st.BootID = boot
+	}
+	if err := r.save(session.Phase(r.st.Phase)); err != nil {
+		return err
+	}
+	return r.s.dropRuntime(old)
+}
+
+func event(kind string, data map[string]any) journal.Event {
+	e := journal.Event{Type: kind}
+	if len(data) > 0 {
+		e.Data, _ = json.Marshal(data) // plain values: cannot fail
+	}
+	return e
+}
+
+// maxMessage is the longest cause in characters (B2).
+const maxMessage = 2000
+
+func clip(s string) string {
+	if runes := []rune(s); len(runes) > maxMessage {
+		return string(runes[:maxMessage])
+	}
+	return s
+}

@@ -1,0 +1,122 @@
+package supervisor
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/pintle/pintle/internal/proc"
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/shim"
+	"github.com/pintle/pintle/state"
+)
+
+// reconcile takes over what an earlier supervisor left: live runtimes first, since their agents wait, then
+// everything else. Processes that no record accounts for are ended.
+func (s *Supervisor) reconcile() error {
+	if s.dir.Moved() {
+		return s.reconcileCopy()
+	}
+	for _, r := range s.runtimes() {
+		s.ensure(r.Folder)
+	}
+	s.work.Go(func() {
+		s.findOrders()
+		s.endStrays()
+	})
+	return nil
+}
+
+// reconcileCopy is for a state directory that was copied or restored (X38): all that had not ended is
+// host_died, without a signal to anything, since what runs belongs to the original. Then the copy gets an
+// id of its own.
+func (s *Supervisor) reconcileCopy() error {
+	s.log.Printf("state directory was copied: what had not ended is host_died")
+	s.findOrders()
+	s.mu.Lock()
+	var runs []*run
+	for _, r := range s.runs {
+		runs = append(runs, r)
+	}
+	s.mu.Unlock()
+	for _, r := range runs {
+		select {
+		case <-r.done:
+		case <-s.ctx.Done():
+			return s.ctx.Err()
+		}
+	}
+	return s.dir.Settle(s.ctx)
+}
+
+// runtimes reads the records of runtimes that are not settled.
+func (s *Supervisor) runtimes() (all []record.Runtime) {
+	entries, _ := os.ReadDir(s.dir.Path("runtimes"))
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			_ = os.RemoveAll(s.dir.Path("runtimes", e.Name())) // a removal that was interrupted
+			continue
+		}
+		r, err := state.Read[record.Runtime](s.dir, record.RuntimeFile(e.Name()))
+		if err == nil {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// sweepLimit bounds how long SIGKILL may take to have effect.
+const sweepLimit = 10 * time.Second
+
+// endStrays ends what carries this home's token without a living shim and without a record that would
+// have it ended (R9): by token, never by name, never another home's.
+func (s *Supervisor) endStrays() {
+	prefix := s.dir.HomeID() + "."
+	found, err := proc.WithToken(shim.TokenVariable, func(v string) bool { return strings.HasPrefix(v, prefix) })
+	if err != nil {
+		s.log.Printf("look for stray processes: %v", err)
+	}
+	seen := map[string]bool{}
+	for _, t := range found {
+		if seen[t.Token] {
+			continue
+		}
+		seen[t.Token] = true
+		runtime := strings.TrimPrefix(t.Token, prefix)
+		if _, err := os.Stat(s.dir.Path(record.RuntimeFile(runtime))); err == nil {
+			continue // its execution is being driven and decides
+		}
+		s.log.Printf("process %d carries the token of runtime %s, which no record knows: ending it", t.PID, runtime)
+		if left := s.sweep(t.Token); len(left) > 0 {
+			s.log.Printf("runtime %s: %d processes could not be ended", runtime, len(left))
+		}
+	}
+}
+
+// sweep ends everything that carries the token. The shim of it is dead: its lock is ours, or it has no
+// record. What had cleared its environment became a child of this process, if it started that shim.
+func (s *Supervisor) sweep(token string) []proc.Identity {
+	ctx, cancel := context.WithTimeout(context.Background(), sweepLimit)
+	defer cancel()
+	s.forks.Lock()
+	defer s.forks.Unlock()
+	left, err := proc.KillAll(ctx, func() ([]proc.Identity, error) {
+		tagged, err := proc.WithToken(shim.TokenVariable, func(v string) bool { return v == token })
+		if err != nil {
+			return nil, err
+		}
+		found, err := proc.Descendants(os.Getpid(), isShim)
+		for _, t := range tagged {
+			found = append(found, t.Identity)
+		}
+		return found, err
+	})
+	if err != nil {
+		s.log.Printf("end the processes of %s: %v", token, err)
+	}
+	return left
+}
+
+// isShim spares shims, which are children of ours, with all that is theirs.
+func isShim(_ proc.Stat, args []string) bool { return len(args) > 1 && args[1] == shim.Verb }

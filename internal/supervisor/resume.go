@@ -1,0 +1,175 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"syscall"
+	"time"
+
+	"github.com/pintle/pintle/internal/environ"
+	"github.com/pintle/pintle/internal/proc"
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/internal/shim"
+	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/rpc"
+	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
+)
+
+// adoptLimit is how long a shim may take to answer. One that has its lock and does not answer is neither
+// alive for us nor dead: uncertain (R8).
+const adoptLimit = 5 * time.Second
+
+// resume goes on with an attempt whose runtime has its intent on record. The shim's lock decides between
+// the living and the dead.
+func (r *run) resume(ctx context.Context) (bool, error) {
+	unlock, err := shim.Dead(r.s.dir, r.st.RuntimeID)
+	switch {
+	case errors.Is(err, state.ErrLocked):
+		return r.adopt(ctx)
+	case errors.Is(err, fs.ErrNotExist):
+		return r.settleGone(session.Ending{}, "its runtime's directory is gone")
+	case err != nil:
+		return false, err
+	}
+	// From here on no shim can begin under this runtime: the lock is ours until it is settled.
+	defer unlock()
+	return r.settleDead(ctx)
+}
+
+// adopt takes a living shim over and stays with it.
+func (r *run) adopt(ctx context.Context) (bool, error) {
+	control, err := r.greet(ctx)
+	if err != nil {
+		return false, r.uncertain(ctx, err)
+	}
+	env, err := control.Environment(time.After(adoptLimit))
+	if err != nil {
+		control.Close()
+		return false, r.uncertain(ctx, err)
+	}
+	rt, err := r.openRuntime(environ.Restore(env, r.spec.Environment.Secrets))
+	if err != nil {
+		control.Close()
+		return false, err
+	}
+	rt.control, r.rt = control, rt
+	r.s.log.Printf("run %s: adopted runtime %s", r.name(), r.st.RuntimeID)
+	if err := r.catchUp(control.Hello); err != nil {
+		rt.release()
+		r.rt = nil
+		return false, err
+	}
+	return r.attend(ctx)
+}
+
+// greet dials the shim's socket, which it makes soon after it has its lock.
+func (r *run) greet(ctx context.Context) (*shim.Control, error) {
+	rec, err := state.Read[record.Runtime](r.s.dir, record.RuntimeFile(r.st.RuntimeID))
+	if err != nil {
+		return nil, err
+	}
+	until := time.Now().Add(adoptLimit)
+	for {
+		conn, err := rpc.Dial(ctx, rec.Socket)
+		if err == nil {
+			_ = conn.SetDeadline(until) // a frozen shim accepts and says nothing
+			control, err := shim.Adopt(conn, r.s.self.Epoch)
+			if err == nil {
+				_ = conn.SetDeadline(time.Time{})
+			}
+			return control, err
+		}
+		if time.Now().After(until) || ctx.Err() != nil || r.shimGone() {
+			return nil, err
+		}
+		r.pause(ctx, 5*time.Millisecond)
+	}
+}
+
+func (r *run) shimGone() bool {
+	unlock, err := shim.Dead(r.s.dir, r.st.RuntimeID)
+	if err != nil {
+		return false
+	}
+	unlock()
+	return true
+}
+
+// catchUp takes in what the shim's hello says.
+func (r *run) catchUp(hello *shim.Event) error {
+	if hello.Started != nil {
+		if err := r.started(hello.Started); err != nil {
+			return err
+		}
+	}
+	if err := r.rt.take(providers.Stdout, hello.Out, false); err != nil {
+		return err
+	}
+	return r.rt.take(providers.Stderr, hello.Err, false)
+}
+
+// uncertain waits for a shim that lives and does not answer, until it does, dies, or the user says that it
+// is dead. Nothing else ends it: an owner counts as dead only on proof (R8).
+func (r *run) uncertain(ctx context.Context, why error) error {
+	if r.shimGone() || ctx.Err() != nil {
+		return nil
+	}
+	r.s.log.Printf("run %s: runtime %s is uncertain: %v", r.name(), r.st.RuntimeID, why)
+	if r.spec.Desired.AssertDead == r.st.RuntimeID {
+		return r.endShim(ctx)
+	}
+	r.wait(&api.WaitingFor{Kind: "uncertain", Detail: "its shim lives and does not answer: " + why.Error()})
+	r.pause(ctx, adoptLimit)
+	return nil
+}
+
+// endShim ends a shim that the user asserted to be dead. The sweep after its death takes what is below it.
+func (r *run) endShim(ctx context.Context) error {
+	a, err := state.Read[shim.Agent](r.s.dir, shim.AgentFile(r.st.RuntimeID))
+	if err != nil {
+		return err
+	}
+	if err := proc.Signal(a.Shim, syscall.SIGKILL); err != nil && !errors.Is(err, proc.ErrGone) {
+		return err
+	}
+	return proc.Await(ctx, a.Shim)
+}
+
+// settleDead settles a runtime whose shim is proven dead: its lock is held by us.
+func (r *run) settleDead(ctx context.Context) (bool, error) {
+	exit, err := state.Read[shim.Exit](r.s.dir, shim.ExitFile(r.st.RuntimeID))
+	if err == nil {
+		return r.settleRecorded(exit)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	agent, err := state.Read[shim.Agent](r.s.dir, shim.AgentFile(r.st.RuntimeID))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return r.neverStarted(ctx)
+	case err != nil:
+		return false, err
+	case agent.State == shim.Refused:
+		return r.settleRecorded(shim.Exit{Error: agent.Error, Code: -1})
+	}
+	left := r.s.sweep(r.token())
+	e := session.Ending{Began: true, Identified: agent.Agent != nil}
+	why := cause("shim_exited", "its shim was killed; its processes were ended")
+	if agent.Agent == nil {
+		why.Message = "its shim was killed while it was being started: it may have run"
+	}
+	return r.settleLost(e, why, left)
+}
+
+// neverStarted is for a runtime under which nothing was begun: another one begins in its place.
+func (r *run) neverStarted(ctx context.Context) (bool, error) {
+	if r.orphaned {
+		r.orphaned = false
+		return r.failLaunch(ctx, errors.New("the shim ended before it had started anything (see supervisor.log)"))
+	}
+	return false, r.again()
+}

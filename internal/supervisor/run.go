@@ -1,0 +1,260 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/pintle/pintle/internal/proc"
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
+)
+
+// run carries one execution's newest attempt to its end. One goroutine owns it; others may wake it, wait
+// for done and read what current returns.
+type run struct {
+	s      *Supervisor
+	folder string
+	poked  chan struct{} // capacity 1
+	done   chan struct{} // closed when the attempt is settled, or the supervisor leaves
+
+	spec record.Spec
+	st   record.Status
+	rt   *runtime // nil while no shim is held
+	shim proc.Identity
+	// orphaned says that the shim which this supervisor launched went before it had started anything.
+	orphaned bool
+
+	mu      sync.Mutex
+	waiting *api.WaitingFor // why it does not go on by itself
+	changed chan struct{}   // closed when waiting is set
+}
+
+// ensure has the execution driven, by the one run that does or a new one.
+func (s *Supervisor) ensure(folder string) *run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r, ok := s.runs[folder]; ok {
+		r.wake()
+		return r
+	}
+	r := &run{
+		s: s, folder: folder, poked: make(chan struct{}, 1), done: make(chan struct{}), changed: make(chan struct{}),
+	}
+	s.runs[folder] = r
+	s.used = time.Now()
+	s.work.Go(func() { r.drive(s.ctx) })
+	return r
+}
+
+func (r *run) wake() {
+	select {
+	case r.poked <- struct{}{}:
+	default:
+	}
+}
+
+// retryDelay is how long a step waits that could not be recorded, for want of space say.
+const retryDelay = time.Second
+
+// drive repeats steps until the attempt has ended or the supervisor leaves. A step that fails is tried
+// again: its records say how far it came.
+func (r *run) drive(ctx context.Context) {
+	ended := false
+	defer func() { r.finish(ended) }()
+	for ctx.Err() == nil && !ended {
+		var err error
+		if ended, err = r.step(ctx); err == nil || ctx.Err() != nil {
+			continue
+		}
+		r.s.log.Printf("run %s: %v", r.name(), err)
+		r.wait(&api.WaitingFor{Kind: waitKind(err), Detail: err.Error()})
+		if blocked(err) {
+			return
+		}
+		r.pause(ctx, retryDelay)
+	}
+}
+
+func waitKind(err error) string {
+	if errors.Is(err, state.ErrFull) {
+		return "space"
+	}
+	return "error"
+}
+
+// blocked reports whether an error will not pass by itself: a record that cannot be read blocks its id.
+func blocked(err error) bool {
+	return errors.Is(err, state.ErrDamaged) || errors.Is(err, state.ErrNewer) || errors.Is(err, fs.ErrNotExist)
+}
+
+func (r *run) name() string {
+	if r.spec.ID != "" {
+		return r.spec.ID
+	}
+	return r.folder
+}
+
+// finish lets go of the execution. An attempt that was ordered while this one ended is taken up at once.
+func (r *run) finish(ended bool) {
+	if r.rt != nil {
+		r.rt.release()
+	}
+	r.s.mu.Lock()
+	delete(r.s.runs, r.folder)
+	delete(r.s.envs, r.folder)
+	r.s.used = time.Now()
+	r.s.mu.Unlock()
+	close(r.done)
+	if open, err := r.s.unended(r.folder); ended && open && err == nil && r.s.ctx.Err() == nil {
+		r.s.ensure(r.folder)
+	}
+}
+
+// pause waits, until it is woken or the context ends, at most d.
+func (r *run) pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-r.poked:
+	case <-ctx.Done():
+	}
+}
+
+// wait says for whom the run waits, or, with nil, that it goes on.
+func (r *run) wait(w *api.WaitingFor) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting = w
+	if w != nil {
+		close(r.changed)
+		r.changed = make(chan struct{})
+	}
+}
+
+// load reads the records anew.
+func (r *run) load() (err error) {
+	if r.spec, err = record.SpecOf(r.s.dir, r.folder); err != nil {
+		return err
+	}
+	r.st, err = state.Read[record.Status](r.s.dir, record.StatusFile(r.folder))
+	if errors.Is(err, fs.ErrNotExist) {
+		r.st, err = record.Status{}, nil
+	}
+	return err
+}
+
+// save makes the status durable in a phase that may follow.
+func (r *run) save(phase session.Phase) error {
+	next, err := session.Transition(session.Phase(r.st.Phase), phase)
+	if err != nil {
+		return err
+	}
+	r.st.Phase = string(next)
+	return state.Put(r.s.ctx, r.s.dir, record.StatusFile(r.folder), r.st)
+}
+
+// step does what comes next.
+func (r *run) step(ctx context.Context) (ended bool, err error) {
+	if err := r.load(); err != nil {
+		return false, err
+	}
+	phase := session.Phase(r.st.Phase)
+	switch {
+	case phase == session.Ended && r.spec.Desired.Attempt <= r.st.Attempt:
+		return true, nil
+	case phase == "" || phase == session.Ended:
+		return false, r.claim()
+	case r.foreign():
+		return r.settleGone(session.Ending{HostDied: true}, "the host that ran it is gone: a reboot, or a copied state directory")
+	case r.begun():
+		return r.resume(ctx)
+	case r.cancelled() != nil:
+		return r.settleUnstarted(session.Ending{Cancelled: true}, cause("cancelled", r.cancelled().Reason))
+	case r.s.isStopping():
+		return r.settleUnstarted(session.Ending{HostDied: true}, cause("stopped", "supervise stop"))
+	}
+	return r.begin(ctx)
+}
+
+// foreign reports whether the runtime on record was another boot's or the original's of a copy, so that
+// nothing of it can live here. What had begun nothing is only given up in a copy: the original has it too.
+func (r *run) foreign() bool {
+	boot, err := proc.BootID()
+	return r.s.dir.Moved() || (r.begun() && err == nil && r.st.BootID != boot)
+}
+
+// begun reports whether a runtime's intent is on record.
+func (r *run) begun() bool {
+	if r.st.RuntimeID == "" {
+		return false
+	}
+	_, err := state.Read[record.Runtime](r.s.dir, record.RuntimeFile(r.st.RuntimeID))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// cancelled is the cancel that is wanted of this attempt, nil for none.
+func (r *run) cancelled() *api.Cancel {
+	c := r.spec.Desired.Cancel
+	if c == nil || c.Attempt != r.st.Attempt {
+		return nil
+	}
+	return c
+}
+
+// claim takes up a new attempt: all ids are fixed and durable before anything bears them.
+func (r *run) claim() error {
+	old, spec := r.st, r.spec
+	st := record.Status{Version: record.Version, Try: 1}
+	st.Execution = api.Execution{
+		ID: spec.ID, Controller: spec.Controller, Provider: spec.Payload.Provider, Cwd: spec.Payload.Cwd,
+		Attempt: spec.Desired.Attempt, Labels: spec.Labels, CreatedAt: spec.CreatedAt,
+		Session: old.Session, Workspace: old.Workspace, Attempts: old.Attempts, Fence: old.Fence + 1,
+	}
+	if old.Phase == string(session.Ended) {
+		st.Attempts = append(st.Attempts, record.Past(old))
+	}
+	if st.Session == "" {
+		st.Session, st.Workspace = newID("s"), newID("w")
+	}
+	st.RuntimeID = newID("x")
+	boot, err := proc.BootID()
+	if err != nil {
+		return err
+	}
+	st.BootID = boot
+	st.Phase = old.Phase
+	r.st = st
+	return r.save(session.Claimed)
+}
+
+func cause(code, message string) *api.Cause { return &api.Cause{Code: code, Message: message} }
+
+// current is the execution as it is known now.
+func (r *run) view() (api.Execution, error) {
+	e, err := record.View(r.s.dir, r.folder)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil && r.waiting != nil && e.Phase != string(session.Ended) {
+		e.WaitingFor = r.waiting
+		e.Phase = string(session.Waiting)
+		e.Next = nextFor(e.ID, r.waiting)
+	}
+	return e, err
+}
+
+func nextFor(id string, w *api.WaitingFor) string {
+	switch w.Kind {
+	case "uncertain":
+		return "pintle recover " + record.Quote(id) + " --probe"
+	case "needs_env":
+		return fmt.Sprintf("repeat the pintle run that ordered it, with %v set", w.Names)
+	}
+	return "pintle wait " + record.Quote(id)
+}

@@ -1,0 +1,319 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	"github.com/pintle/pintle/internal/crash"
+	"github.com/pintle/pintle/internal/environ"
+	"github.com/pintle/pintle/internal/proc"
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/shim"
+	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/state"
+	"github.com/pintle/pintle/state/journal"
+)
+
+// runtime is a supervisor's side of one agent's process: it takes the spools into the journal.
+type runtime struct {
+	r        *run
+	control  *shim.Control
+	shimPID  int // 0 if adopted
+	journal  *journal.Writer
+	provider providers.Provider
+	fold     providers.Fold
+	mask     *environ.Masker
+
+	at         journal.Commit // taken in up to here
+	checkpoint int64          // bytes taken in at the last checkpoint
+	text       tail
+	partial    bool // text does not hold what an earlier supervisor took in
+	buf        []byte
+}
+
+const (
+	// readSize is how much of a spool is taken in at once, in bytes.
+	readSize = 256 << 10
+	// checkpointEvery is after how many bytes the shim may drop what was taken in.
+	checkpointEvery = 4 << 20
+	// rebootSkip is added to sequences after a reboot: what was told and not synced is gone.
+	rebootSkip = 1_000_000
+)
+
+// openRuntime opens the journal of the run's session and finds where its runtime's output was taken in to.
+func (r *run) openRuntime(env environ.Environment) (*runtime, error) {
+	provider, ok := r.s.o.Providers[r.st.Provider]
+	if !ok {
+		return nil, fmt.Errorf("no agent called %s", r.st.Provider)
+	}
+	skip, err := r.bootSkip()
+	if err != nil {
+		return nil, err
+	}
+	w, found, err := journal.Open(r.s.dir.Path(record.JournalDir(r.st.Session)), skip, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	if found.Torn > 0 || found.Damaged != "" {
+		r.s.log.Printf("session %s: journal: cut %d torn bytes; damaged: %q", r.st.Session, found.Torn, found.Damaged)
+	}
+	rt := &runtime{r: r, journal: w, provider: provider, mask: environ.NewMasker(env.SecretValues())}
+	if rt.at = found.Commits[r.st.RuntimeID]; rt.at.Runtime == "" {
+		rt.at = journal.Commit{Runtime: r.st.RuntimeID}
+	}
+	rt.partial = rt.at.Out > 0
+	if found.Last == 0 {
+		err = rt.note(false, event("session_created", map[string]any{"workspace": r.st.Workspace, "cwd": r.st.Cwd}))
+	}
+	if err == nil {
+		err = rt.restore()
+	}
+	if err != nil {
+		rt.release()
+		return nil, err
+	}
+	return rt, nil
+}
+
+// bootSkip notes under which boot the journal is written from now on.
+func (r *run) bootSkip() (skip uint64, err error) {
+	boot, err := proc.BootID()
+	if err != nil {
+		return 0, err
+	}
+	err = state.Update(r.s.ctx, r.s.dir, record.SessionFile(r.st.Session), func(s *record.Session) error {
+		if s.Version == 0 {
+			return fmt.Errorf("session %s: %w", r.st.Session, fs.ErrNotExist)
+		}
+		if s.BootID != boot {
+			skip, s.BootID = rebootSkip, boot
+		}
+		return nil
+	})
+	return skip, err
+}
+
+// folded is fold.json: the fold's state, and the output that it has seen.
+type folded struct {
+	Version int       `json:"version"`
+	Out     int64     `json:"out"`
+	Err     int64     `json:"err"`
+	State   jsonState `json:"state,omitempty"`
+}
+
+func foldFile(runtime string) string { return "runtimes/" + runtime + "/fold.json" }
+
+// restore brings the fold to where the journal's last commit is: from the last checkpoint, by folding what
+// lies between for its state alone.
+func (rt *runtime) restore() error {
+	f, err := state.Read[folded](rt.r.s.dir, foldFile(rt.at.Runtime))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if rt.fold, err = rt.provider.New([]byte(f.State)); err != nil {
+		return fmt.Errorf("restore the state of the agent's protocol: %w", err)
+	}
+	rt.checkpoint = rt.at.Out + rt.at.Err
+	to := rt.at
+	rt.at.Out, rt.at.Err = f.Out, f.Err
+	for stream, end := range map[providers.Stream]int64{providers.Stdout: to.Out, providers.Stderr: to.Err} {
+		if len(f.State) == 0 && f.Version == 0 && rt.provider.Journalled {
+			continue // a fold without state has nothing to replay
+		}
+		if err := rt.replay(stream, end); err != nil {
+			return err
+		}
+	}
+	rt.at = to
+	return nil
+}
+
+func (rt *runtime) replay(stream providers.Stream, end int64) error {
+	for *rt.offset(stream) < end {
+		n, _, err := rt.next(stream, end, true)
+		if err != nil || n == 0 {
+			return err
+		}
+		*rt.offset(stream) += int64(n)
+	}
+	return nil
+}
+
+func (rt *runtime) offset(stream providers.Stream) *int64 {
+	if stream == providers.Stderr {
+		return &rt.at.Err
+	}
+	return &rt.at.Out
+}
+
+// take takes a stream in up to its end, in appends that are whole. final says that nothing more comes.
+func (rt *runtime) take(stream providers.Stream, end int64, final bool) error {
+	for *rt.offset(stream) < end {
+		n, events, err := rt.next(stream, end, final)
+		if errors.Is(err, shim.ErrGap) {
+			return rt.lose(stream, end, err)
+		}
+		if err != nil || n == 0 {
+			return err
+		}
+		commit := rt.at
+		if stream == providers.Stderr {
+			commit.Err += int64(n)
+		} else {
+			commit.Out += int64(n)
+		}
+		if err := rt.append(commit, false, events...); err != nil {
+			return err
+		}
+		if err := rt.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next folds what can be folded of one read; n is the number of bytes that this consumes.
+func (rt *runtime) next(stream providers.Stream, end int64, final bool) (n int, events []journal.Event, err error) {
+	if rt.buf == nil {
+		rt.buf = make([]byte, readSize)
+	}
+	at := *rt.offset(stream)
+	want := min(int64(len(rt.buf)), end-at)
+	got, err := rt.read(stream, at, rt.buf[:want])
+	if err != nil {
+		return 0, nil, err
+	}
+	raw := rt.buf[:got]
+	last := final && at+int64(got) == end
+	for n < len(raw) {
+		size := rt.frame(stream, raw[n:], last)
+		if size == 0 {
+			break
+		}
+		data := rt.mask.Bytes(raw[n : n+size])
+		said, _ := rt.fold.Receive(providers.Chunk{Stream: stream, Offset: at + int64(n), Data: data})
+		for _, e := range said {
+			events = append(events, journal.Event{Type: e.Type, Data: e.Data})
+		}
+		if stream == providers.Stdout {
+			rt.text.write(data)
+		}
+		n += size
+	}
+	return n, events, nil
+}
+
+// read fills p from the spool, over the ends of its files.
+func (rt *runtime) read(stream providers.Stream, at int64, p []byte) (got int, err error) {
+	dir := rt.r.s.dir.Path(shim.SpoolDir(rt.at.Runtime))
+	for got < len(p) {
+		n, err := shim.ReadSpool(dir, string(stream), at+int64(got), p[got:])
+		got += n
+		if errors.Is(err, io.EOF) || (err == nil && n == 0) {
+			break
+		}
+		if err != nil {
+			return got, err
+		}
+	}
+	return got, nil
+}
+
+// frame is the length of the first frame in raw that cuts no secret in two, 0 if more must come first (E5).
+func (rt *runtime) frame(stream providers.Stream, raw []byte, last bool) int {
+	n := rt.provider.Split(stream, raw, last)
+	if n == len(raw) && last {
+		return n
+	}
+	if held := rt.mask.Held(raw[:n]); held < n {
+		return n - held
+	}
+	return len(raw) - rt.mask.Held(raw)
+}
+
+// lose notes that output is gone that nobody had taken in, and goes on behind it.
+func (rt *runtime) lose(stream providers.Stream, end int64, why error) error {
+	lost := event("output_lost", map[string]any{"stream": stream, "bytes": end - *rt.offset(stream), "why": why.Error()})
+	commit := rt.at
+	if stream == providers.Stderr {
+		commit.Err = end
+	} else {
+		commit.Out = end
+	}
+	return rt.append(commit, true, lost)
+}
+
+// note appends events that take nothing from a spool.
+func (rt *runtime) note(durable bool, events ...journal.Event) error {
+	return rt.append(rt.at, durable, events...)
+}
+
+func (rt *runtime) append(commit journal.Commit, durable bool, events ...journal.Event) error {
+	for i := range events {
+		e := &events[i]
+		e.Session, e.Execution, e.Fence = rt.r.st.Session, rt.r.st.ID, rt.r.st.Fence
+		e.Turn = fmt.Sprintf("t%d", rt.r.st.Attempt)
+	}
+	if _, err := rt.journal.Append(events, commit, durable); err != nil {
+		return err
+	}
+	rt.at = commit
+	return nil
+}
+
+// check makes a checkpoint when enough was taken in: the journal is on disk to here, then the fold's state,
+// and only then may the shim drop its copy.
+func (rt *runtime) check() error {
+	taken := rt.at.Out + rt.at.Err
+	if taken-rt.checkpoint < checkpointEvery {
+		return nil
+	}
+	if err := rt.journal.Sync(); err != nil {
+		return err
+	}
+	crash.At("supervisor.checkpoint")
+	err := state.Put(rt.r.s.ctx, rt.r.s.dir, foldFile(rt.at.Runtime), folded{
+		Version: record.Version, Out: rt.at.Out, Err: rt.at.Err, State: jsonState(rt.fold.State()),
+	})
+	if err != nil {
+		return err
+	}
+	crash.At("supervisor.checkpointed")
+	rt.checkpoint = taken
+	if rt.control != nil {
+		return rt.control.Ack(rt.at.Out, rt.at.Err)
+	}
+	return nil
+}
+
+// release lets go of shim and journal; the shim goes on.
+func (rt *runtime) release() {
+	if rt.control != nil {
+		rt.control.Close()
+	}
+	if err := rt.journal.Close(); err != nil {
+		rt.r.s.log.Printf("session %s: %v", rt.r.st.Session, err)
+	}
+}
+
+// jsonState is a fold's state in its record.
+type jsonState []byte
+
+// MarshalJSON writes the state as it is.
+func (s jsonState) MarshalJSON() ([]byte, error) {
+	if len(s) == 0 {
+		return []byte("null"), nil
+	}
+	return s, nil
+}
+
+// UnmarshalJSON keeps the state as it is.
+func (s *jsonState) UnmarshalJSON(b []byte) error {
+	if string(b) != "null" {
+		*s = append((*s)[:0], b...)
+	}
+	return nil
+}

@@ -1,0 +1,314 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pintle/pintle/internal/crash"
+	"github.com/pintle/pintle/internal/environ"
+	"github.com/pintle/pintle/internal/proc"
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/internal/shim"
+	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/providers/command"
+	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
+	"github.com/pintle/pintle/state/journal"
+	"github.com/pintle/pintle/worktree"
+)
+
+// verdict is how an attempt ended, as turn_ended says it and the status repeats.
+type verdict struct {
+	Outcome  session.Outcome `json:"outcome"`
+	ExitCode int             `json:"exitCode"`
+	Cause    *api.Cause      `json:"cause,omitempty"`
+}
+
+// settleExit settles an agent whose shim has told its end.
+func (r *run) settleExit(exit shim.Exit) (bool, error) {
+	rt := r.rt
+	defer func() { r.s.collect(rt.shimPID) }()
+	return r.conclude(exit.Out, exit.Err, r.judge(exit), exit.Left)
+}
+
+// collect reaps a shim that is ending, so that no zombie waits for the next round.
+func (s *Supervisor) collect(pid int) {
+	if pid > 0 {
+		s.work.Go(func() { _, _ = proc.Reap(pid) })
+	}
+}
+
+// settleRecorded settles an agent whose end is on disk and whose shim is gone.
+func (r *run) settleRecorded(exit shim.Exit) (bool, error) {
+	if err := r.reopen(); err != nil {
+		return false, err
+	}
+	return r.conclude(exit.Out, exit.Err, r.judge(exit), exit.Left)
+}
+
+// settleLost settles an agent whose shim was killed: what it said is what is in the spool.
+func (r *run) settleLost(e session.Ending, why *api.Cause, left []proc.Identity) (bool, error) {
+	if err := r.reopen(); err != nil {
+		return false, err
+	}
+	dir := r.s.dir.Path(shim.SpoolDir(r.st.RuntimeID))
+	return r.conclude(shim.SpoolEnd(dir, shim.Out), shim.SpoolEnd(dir, shim.Err), r.verdict(e, why), left)
+}
+
+// settleGone settles an attempt whose processes cannot be here: another boot's, or another directory's.
+func (r *run) settleGone(e session.Ending, why string) (bool, error) {
+	if !r.begun() {
+		return r.settleUnstarted(e, cause("host_died", why))
+	}
+	exit, err := state.Read[shim.Exit](r.s.dir, shim.ExitFile(r.st.RuntimeID))
+	if err == nil {
+		return r.settleRecorded(exit) // it had ended by itself, before
+	}
+	e.Began = true
+	return r.settleLost(e, cause("host_died", why), nil)
+}
+
+// settleUnstarted settles an attempt of which nothing was begun.
+func (r *run) settleUnstarted(e session.Ending, why *api.Cause) (bool, error) {
+	v := r.verdict(e, why)
+	if c := r.cancelled(); c != nil && r.st.Cancel == nil {
+		r.st.Cancel = c
+	}
+	if err := r.prepareSession(); err != nil {
+		return false, err
+	}
+	if err := r.reopen(); err != nil {
+		return false, err
+	}
+	return r.conclude(0, 0, v, nil)
+}
+
+// reopen opens the journal of a runtime that no shim holds. The environment of a dead one is only known if
+// this supervisor started it.
+func (r *run) reopen() error {
+	env, missing := r.environment()
+	if len(missing) > 0 {
+		env = environ.Environment{}
+	}
+	rt, err := r.openRuntime(env)
+	r.rt = rt
+	return err
+}
+
+// judge makes the verdict of a proven end.
+func (r *run) judge(exit shim.Exit) verdict {
+	if exit.Error != "" {
+		v := r.verdict(session.Ending{Refused: true}, cause("config", clip(exit.Error)))
+		v.ExitCode = api.CodeNoAgent.Exit()
+		return v
+	}
+	code := exit.Code
+	why := &api.Cause{Status: &code, Signal: exit.Signal}
+	if exit.Code != 0 || exit.Signal != "" {
+		why.Code = "agent_exited"
+		why.Message = fmt.Sprintf("exit status %d", exit.Code)
+	}
+	if exit.Signal != "" {
+		why.Status, why.Message = nil, "ended by SIG"+exit.Signal
+	}
+	return r.verdict(session.Ending{
+		Began: true, Proven: true, Identified: true, Exit: exit.Code, Signal: exit.Signal, Deadline: exit.Deadline,
+	}, why)
+}
+
+// verdict judges an ending together with what had been dispatched.
+func (r *run) verdict(e session.Ending, why *api.Cause) verdict {
+	if c := r.st.Cancel; c != nil && c.DispatchedAt != nil {
+		switch c.Action {
+		case "deadline", "idle":
+			e.Deadline = true
+			why.Code, why.Message = "timeout", c.Reason
+		case "shutdown":
+			e.HostDied = true
+			why.Code, why.Message = "stopped", c.Reason
+		default:
+			e.Cancelled = true
+			why.Code, why.Message = "cancelled", c.Reason
+		}
+	} else if e.Deadline {
+		why.Code, why.Message = "timeout", "run deadline: "+r.spec.Limits.Timeout.String()
+	}
+	outcome := session.Judge(e)
+	return verdict{outcome, outcome.Exit(), why}
+}
+
+// conclude ends an attempt: take in the rest, drop the spool, say it in the journal, write the record. Each
+// step may be repeated after a crash; the journal's turn_ended, once there, is the verdict.
+func (r *run) conclude(out, err int64, v verdict, left []proc.Identity) (bool, error) {
+	rt := r.rt
+	defer func() { rt.release(); r.rt = nil }()
+	if err := r.takeRest(out, err); err != nil {
+		return false, err
+	}
+	text, said, lookErr := rt.recall()
+	if lookErr != nil {
+		return false, lookErr
+	}
+	if said != nil {
+		v = *said
+	} else if err := r.say(v, left); err != nil {
+		return false, err
+	}
+	crash.At("supervisor.said")
+	return true, r.close(v, text)
+}
+
+// takeRest folds to the spool's end. With secrets that nobody knows any more, what was not folded is
+// dropped: it could not be masked (E5).
+func (r *run) takeRest(out, err int64) error {
+	rt := r.rt
+	for _, s := range []struct {
+		stream providers.Stream
+		end    int64
+	}{{providers.Stdout, out}, {providers.Stderr, err}} {
+		if r.unmasked() && *rt.offset(s.stream) < s.end {
+			if err := rt.lose(s.stream, s.end, errors.New("it may hold secrets, and who knew them is dead")); err != nil {
+				return err
+			}
+		}
+		if err := rt.take(s.stream, s.end, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unmasked reports whether the run had secrets whose values are not known here.
+func (r *run) unmasked() bool {
+	return len(r.spec.Environment.Secrets) > 0 && r.rt.control == nil && !r.hasEnv()
+}
+
+func (r *run) hasEnv() bool {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	_, ok := r.s.envs[r.folder]
+	return ok
+}
+
+// say puts the end into the journal. The spool goes before: once the end is told, no file holds what was
+// not masked.
+func (r *run) say(v verdict, left []proc.Identity) error {
+	exited := map[string]any{"runtime": r.st.RuntimeID}
+	if len(left) > 0 {
+		exited["left"] = left
+	}
+	if err := r.rt.note(true, event("runtime_exited", exited)); err != nil {
+		return err
+	}
+	crash.At("supervisor.taken")
+	if err := r.dropSpool(); err != nil {
+		return err
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return r.rt.note(true, journal.Event{Type: "turn_ended", Data: data})
+}
+
+func (r *run) dropSpool() error {
+	dir := r.s.dir.Path("runtimes", r.st.RuntimeID)
+	err := errors.Join(os.RemoveAll(filepath.Join(dir, "spool")), os.RemoveAll(filepath.Join(dir, "stdin.jsonl")))
+	if err != nil {
+		return fmt.Errorf("drop spool: %w", err)
+	}
+	return nil
+}
+
+// close writes the result and the record, which is what everybody waits for.
+func (r *run) close(v verdict, text []byte) error {
+	if err := r.s.dir.WriteSide(record.TextFile(r.folder), text); err != nil {
+		return fmt.Errorf("write text: %w", err)
+	}
+	now := time.Now().UTC()
+	code := v.ExitCode
+	r.st.Outcome, r.st.ExitCode, r.st.Cause, r.st.EndedAt, r.st.Runtime = string(v.Outcome), &code, v.Cause, &now, nil
+	r.st.WaitingFor, r.st.Next = nil, ""
+	if r.st.Cancel != nil {
+		r.st.Cancel.ConfirmedAt = &now
+	}
+	r.changes()
+	if err := r.save(session.Ended); err != nil {
+		return err
+	}
+	crash.At("supervisor.ended")
+	r.s.dir.CleanTemporary(filepath.Dir(record.StatusFile(r.folder)))
+	return r.s.dropRuntime(r.st.RuntimeID)
+}
+
+// changes names what the run left changed in its repository.
+func (r *run) changes() {
+	if r.st.Base == "" {
+		return
+	}
+	r.s.forks.RLock()
+	defer r.s.forks.RUnlock()
+	repo, err := worktree.Probe(r.s.ctx, r.st.Cwd)
+	if err != nil {
+		return
+	}
+	r.st.Head, r.st.Branch = repo.Head, repo.Branch
+	if c, err := worktree.Changed(r.s.ctx, r.st.Cwd, r.st.Base); err == nil {
+		r.st.Changes = &api.Changes{Files: c.Files, Insertions: c.Insertions, Deletions: c.Deletions}
+	}
+}
+
+// dropRuntime removes a settled runtime's directory, by way of a name under which nobody looks.
+func (s *Supervisor) dropRuntime(id string) error {
+	if sockets := filepath.Dir(s.self.Socket); sockets != "" {
+		_ = os.Remove(filepath.Join(sockets, id))
+	}
+	dead := s.dir.Path("runtimes", "."+id)
+	err := os.Rename(s.dir.Path("runtimes", id), dead)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("drop runtime %s: %w", id, err)
+	}
+	return os.RemoveAll(dead)
+}
+
+// recall finds in the journal what an earlier supervisor had told of this attempt: the text so far, and
+// the verdict if it had come to one.
+func (rt *runtime) recall() (text []byte, said *verdict, err error) {
+	if !rt.recovered() {
+		return rt.text.bytes(), nil, nil
+	}
+	events, err := journal.ReadAll(rt.r.s.dir.Path(record.JournalDir(rt.r.st.Session)), 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	turn := fmt.Sprintf("t%d", rt.r.st.Attempt)
+	var all tail
+	for _, e := range events {
+		switch {
+		case e.Turn != turn || e.Execution != rt.r.st.ID:
+		case e.Type == "agent_message_chunk":
+			if b, err := command.Bytes(e.Data); err == nil {
+				all.write(b)
+			}
+		case e.Type == "turn_ended":
+			said = &verdict{}
+			if err := json.Unmarshal(e.Data, said); err != nil {
+				return nil, nil, fmt.Errorf("verdict in the journal: %w", err)
+			}
+		}
+	}
+	return all.bytes(), said, nil
+}
+
+// recovered reports whether another supervisor, or an earlier step of this one, may have written to the
+// journal for this attempt.
+func (rt *runtime) recovered() bool { return rt.shimPID == 0 }

@@ -1,0 +1,198 @@
+// Package supervisor makes what is wanted true. It reads the orders that verbs record, starts a shim for
+// each, takes in what agents say, ends what must end, and records every outcome.
+//
+// It is level-triggered: each step looks at the records, has its intent on disk before its effect, and may
+// be repeated. It can be killed between any two instructions; its successor goes on from the records.
+//
+// One runs per state directory, proven by the flock on supervisor.lock alone.
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/pintle/pintle/internal/config"
+	"github.com/pintle/pintle/internal/environ"
+	"github.com/pintle/pintle/internal/proc"
+	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/rpc"
+	"github.com/pintle/pintle/state"
+)
+
+// ErrRunning is returned by Run when another supervisor serves the state directory.
+var ErrRunning = errors.New("another supervisor is running")
+
+// Options are what a supervisor is made from.
+type Options struct {
+	Dir       *state.Dir
+	Config    config.Config
+	Providers map[string]providers.Provider
+	Version   string
+	Env       []string      // of the supervisor itself, handed to those that shims start
+	Log       *os.File      // also the standard error of shims
+	Wait      time.Duration // how long to wait for a supervisor that is leaving
+	Ready     func()        // called once it serves
+}
+
+// Supervisor is a running supervisor.
+type Supervisor struct {
+	o     Options
+	dir   *state.Dir
+	log   *log.Logger
+	self  Record
+	ctx   context.Context // ends when it leaves; runtimes go on
+	leave context.CancelFunc
+
+	// forks is held shared while a child that is no shim lives, so that a sweep of orphans, which holds
+	// it alone, cannot take such a child for one.
+	forks sync.RWMutex
+
+	mu       sync.Mutex
+	runs     map[string]*run                // by folder, those that have not ended
+	envs     map[string]environ.Environment // by folder: values that no record holds
+	clients  int
+	stopping bool // ends all runtimes; takes no work
+	used     time.Time
+	work     sync.WaitGroup
+}
+
+// Record is supervisor.json.
+type Record struct {
+	Version int `json:"version"`
+	proc.Identity
+	Epoch     int64     `json:"epoch"`
+	Socket    string    `json:"socket"`
+	Release   string    `json:"release"`
+	StartedAt time.Time `json:"startedAt"`
+}
+
+// File is the name of supervisor.json in the state directory.
+const File = "supervisor.json"
+
+// LockFile is the name of the lock that a supervisor holds while it lives.
+const LockFile = "supervisor.lock"
+
+// Run serves until ctx ends, until it is told to leave or until it has been idle for long. Errors:
+// ErrRunning; those of package state.
+func Run(ctx context.Context, o Options) error {
+	unlock, err := acquire(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := &Supervisor{
+		o: o, dir: o.Dir, log: log.New(o.Log, "", log.LstdFlags|log.LUTC), ctx: ctx, leave: cancel,
+		runs: map[string]*run{}, envs: map[string]environ.Environment{}, used: time.Now(),
+	}
+	if err := proc.BecomeSubreaper(); err != nil {
+		return err
+	}
+	listener, err := s.open()
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	s.log.Printf("supervisor %d: epoch %d, serving %s", s.self.PID, s.self.Epoch, s.self.Socket)
+	return s.serve(listener)
+}
+
+// acquire takes the supervisor's lock, waiting a while for one that is leaving.
+func acquire(ctx context.Context, o Options) (func(), error) {
+	until := time.Now().Add(o.Wait)
+	for {
+		unlock, err := state.TryLock(o.Dir.Path(LockFile))
+		if err == nil || !errors.Is(err, state.ErrLocked) {
+			return unlock, err
+		}
+		if time.Now().After(until) || ctx.Err() != nil {
+			return nil, ErrRunning
+		}
+		time.Sleep(5 * time.Millisecond) // flock(2) has no wait with a deadline
+	}
+}
+
+// open makes the socket and says so in supervisor.json, with a higher epoch than any before.
+func (s *Supervisor) open() (net.Listener, error) {
+	id, err := proc.Identify(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
+	sockets, err := rpc.SocketDir(s.dir.Path())
+	if err != nil {
+		return nil, err
+	}
+	s.self = Record{
+		Version: state.RecordVersion, Identity: id, Epoch: s.nextEpoch(), Release: s.o.Version,
+		Socket: filepath.Join(sockets, "supervisor.sock"), StartedAt: time.Now().UTC(),
+	}
+	listener, err := rpc.Listen(s.self.Socket)
+	if err != nil {
+		return nil, err
+	}
+	return listener, state.Put(s.ctx, s.dir, File, s.self)
+}
+
+// nextEpoch is one more than the last. Where that cannot be read the time in milliseconds serves: it is
+// greater than any count of starts, and the flock, not this file, says who supervises (case 7).
+func (s *Supervisor) nextEpoch() int64 {
+	last, err := state.Read[Record](s.dir, File)
+	switch {
+	case err == nil:
+		return last.Epoch + 1
+	case errors.Is(err, fs.ErrNotExist):
+		return 1
+	}
+	s.log.Printf("%s: %v; going on with a new one", File, err)
+	return time.Now().UnixMilli()
+}
+
+// serve accepts connections until it leaves. On an idle exit the listener is closed first, then the records
+// are looked at once more: an order that came in between is carried out by whoever listens anew.
+func (s *Supervisor) serve(listener net.Listener) error {
+	if err := s.reconcile(); err != nil {
+		return err
+	}
+	if s.o.Ready != nil {
+		s.o.Ready()
+	}
+	s.work.Go(s.watch)
+	s.work.Go(func() { <-s.ctx.Done(); _ = listener.Close() })
+	for {
+		conn, err := listener.Accept()
+		if s.ctx.Err() != nil {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("accept: %w", err)
+		}
+		s.work.Go(func() { s.serveConn(conn) })
+	}
+	s.work.Wait()
+	s.log.Printf("supervisor %d: leaves", s.self.PID)
+	return nil
+}
+
+func (s *Supervisor) serveConn(conn net.Conn) {
+	s.count(1)
+	defer s.count(-1)
+	if err := rpc.Serve(s.ctx, conn, s); err != nil {
+		s.log.Printf("connection: %v", err)
+	}
+}
+
+func (s *Supervisor) count(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clients += n
+	s.used = time.Now()
+}

@@ -1,0 +1,101 @@
+package supervisor
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/pintle/pintle/internal/proc"
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/state"
+)
+
+// period is how often the records are looked at for what no verb told: it died between recording an order
+// and knocking.
+const period = time.Second
+
+// watch is the level trigger: orders and wishes are found on disk even if nobody says a word.
+func (s *Supervisor) watch() {
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	var seen time.Time
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if info, err := os.Stat(s.dir.Path("executions")); err == nil && !info.ModTime().Equal(seen) {
+			seen = info.ModTime()
+			s.findOrders()
+		}
+		s.pokeAll()
+		s.reapStrays()
+		if s.idle() {
+			s.leave()
+			return
+		}
+	}
+}
+
+// findOrders takes up every execution that has not ended. An unreadable one is left alone and said.
+func (s *Supervisor) findOrders() {
+	folders, err := record.Folders(s.dir)
+	if err != nil {
+		s.log.Printf("look for orders: %v", err)
+	}
+	for _, folder := range folders {
+		open, err := s.unended(folder)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			s.log.Printf("execution %s: %v", folder, err)
+		}
+		if open {
+			s.ensure(folder)
+		}
+	}
+}
+
+// unended reports whether an execution has not ended. The spec is only read where the status does not tell.
+func (s *Supervisor) unended(folder string) (bool, error) {
+	st, err := state.Read[record.Status](s.dir, record.StatusFile(folder))
+	if err == nil && session.Phase(st.Phase) != session.Ended {
+		return true, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	spec, err := record.SpecOf(s.dir, folder)
+	return err == nil && spec.Desired.Attempt > st.Attempt, err
+}
+
+func (s *Supervisor) pokeAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.runs {
+		r.wake()
+	}
+}
+
+// idle reports whether nothing has been going on for long.
+func (s *Supervisor) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.clients > 0 || len(s.runs) > 0 {
+		s.used = time.Now()
+		return false
+	}
+	return time.Since(s.used) >= time.Duration(s.o.Config.Supervise.Idle)
+}
+
+// reapStrays collects children that have exited: shims, and orphans of shims that were killed.
+func (s *Supervisor) reapStrays() {
+	if !s.forks.TryLock() {
+		return // a child that somebody waits for lives: next time
+	}
+	defer s.forks.Unlock()
+	for _, pid := range proc.Zombies() {
+		_, _ = proc.Reap(pid)
+	}
+}
