@@ -6,10 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/pintle/pintle/internal/crash"
