@@ -3,10 +3,11 @@ package rpc
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
+	"io"
+	"log"
 	"net"
-	"runtime/debug"
-	"sync"
+	"time"
 
 	"github.com/sourcegraph/jsonrpc2"
 
@@ -14,163 +15,146 @@ import (
 )
 
 // MaxInFlight is how many requests of one connection are carried out at once. Beyond it the connection is
-// not read until one is done: the peer feels it as back pressure, nothing is dropped.
+// not read until one is done: the peer feels it as back pressure, nothing is dropped. Cancels that lie
+// behind are not seen until then either.
 const MaxInFlight = 64
 
 // MethodCancel is the notification {id} that ends the context of a request in flight. It is handled ahead
-// of all that is queued.
+// of all that runs.
 const MethodCancel = "$/cancel"
 
-// Handler carries out requests. Its context ends when the peer is gone or cancels the request.
+// NotifyFrame is the notification {code, message} for a binary frame that was not taken.
+const NotifyFrame = "frame/error"
+
+// Handler carries out requests and notifications, whose results go nowhere. Its context ends when the
+// peer is gone or cancels the request. Calls of one connection run concurrently. Errors that are or wrap an
+// *api.Error keep their code on the wire.
 type Handler interface {
 	Handle(ctx context.Context, p *Peer, method string, params json.RawMessage) (any, error)
 }
 
-// Peer is the other end of one connection that is being served.
-type Peer struct {
-	conn   *jsonrpc2.Conn
-	stream *stream
-	slots  chan struct{}
-	h      Handler
-	ctx    context.Context // of the connection; ends every request of it
+// HandlerFunc is a function as a Handler.
+type HandlerFunc func(ctx context.Context, p *Peer, method string, params json.RawMessage) (any, error)
 
-	mu     sync.Mutex
-	hello  bool
-	cancel map[jsonrpc2.ID]context.CancelFunc
-	calls  sync.WaitGroup
+// Handle calls f.
+func (f HandlerFunc) Handle(ctx context.Context, p *Peer, method string, params json.RawMessage) (any, error) {
+	return f(ctx, p, method, params)
 }
 
-// Serve serves one connection until the peer is gone or ctx ends, and returns when all its handlers have.
-// It refuses a peer of another user.
+// Server serves connections. Only Handler is needed.
+type Server struct {
+	Handler Handler
+
+	// Hello, if not 0, is how long a peer has until it must be greeted (Peer.Greet): then it is closed with
+	// 4001 (C4). Until it is greeted its requests are carried out one by one, in order, so that what it
+	// sends behind its hello without waiting finds it greeted.
+	Hello time.Duration
+	// After is time.AfterFunc, for the hello; tests give their own clock's.
+	After func(d time.Duration, f func()) (stop func() bool)
+	// OnFrame takes a greeted peer's binary frame, in order, and must return soon; its error is told to the
+	// peer. Without it every frame is refused so. A frame before the greeting closes with 4002 (C13).
+	OnFrame func(p *Peer, frame []byte) error
+	// Log is told of panics in handlers. Without it package log is.
+	Log func(format string, args ...any)
+
+	writeTimeout time.Duration // for tests
+}
+
+// Serve serves one connection with h alone. See Server.Serve.
 func Serve(ctx context.Context, conn net.Conn, h Handler) error {
-	if err := checkPeer(conn); err != nil {
+	return (&Server{Handler: h}).Serve(ctx, conn)
+}
+
+// Serve serves one connection, a Unix socket's, until the peer is gone or closed or ctx ends, and returns
+// when all its handlers have. Errors: ErrForeign, for which nothing was read.
+func (s *Server) Serve(ctx context.Context, conn net.Conn) error {
+	uid, err := checkPeer(conn)
+	if err != nil {
 		_ = conn.Close()
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	p := &Peer{
-		stream: newStream(conn), slots: make(chan struct{}, MaxInFlight), h: h, ctx: ctx,
-		cancel: map[jsonrpc2.ID]context.CancelFunc{},
-	}
-	ready := make(chan struct{})
-	p.conn = jsonrpc2.NewConn(ctx, p.stream, gate{p, ready})
-	close(ready)
+	p := newPeer(s, conn, uid)
+	defer s.expectHello(p)()
+	// The library closes the connection when its context ends, before a reason could be sent: it gets one
+	// that does not, and it is closed below.
+	c := jsonrpc2.NewConn(context.WithoutCancel(ctx), p.stream, p, silent)
 	select {
-	case <-p.conn.DisconnectNotify():
+	case <-c.DisconnectNotify():
+	case <-p.stream.out.gone:
 	case <-ctx.Done():
-		p.stream.close(CloseGoing, "the supervisor leaves")
-		_ = p.conn.Close()
+		p.Close(CloseGoing, "the supervisor leaves")
 	}
-	cancel()
-	p.calls.Wait()
+	p.stream.out.end()
+	_ = c.Close() // ends the contexts of all requests
+	p.finish()
 	return nil
 }
 
-// gate is the library's handler: it is called in the reading goroutine, in order.
-type gate struct {
-	p     *Peer
-	ready chan struct{} // p.conn is set
-}
+// silent keeps the library from writing to standard error.
+var silent = jsonrpc2.SetLogger(log.New(io.Discard, "", 0))
 
-func (g gate) Handle(_ context.Context, _ *jsonrpc2.Conn, r *jsonrpc2.Request) {
-	<-g.ready
-	p := g.p
-	if r.Method == MethodCancel {
-		p.abandon(r)
-		return
+func (s *Server) expectHello(p *Peer) (stop func() bool) {
+	if s.Hello == 0 {
+		return func() bool { return true }
 	}
-	select {
-	case p.slots <- struct{}{}:
-	case <-p.ctx.Done():
-		return
+	after := s.After
+	if after == nil {
+		after = func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 	}
-	ctx, done := p.begin(r)
-	p.calls.Go(func() {
-		defer func() { done(); <-p.slots }()
-		p.answer(ctx, r)
+	return after(s.Hello, func() {
+		if !p.Greeted() {
+			p.Close(CloseHelloTimeout, "hello timeout")
+		}
 	})
 }
 
-// begin notes a request as being in flight, so that it can be cancelled by its id.
-func (p *Peer) begin(r *jsonrpc2.Request) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(p.ctx)
-	if r.Notif {
-		return ctx, cancel
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cancel[r.ID] = cancel
-	return ctx, func() {
-		cancel()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.cancel, r.ID)
-	}
-}
-
-func (p *Peer) abandon(r *jsonrpc2.Request) {
-	var params struct {
-		ID jsonrpc2.ID `json:"id"`
-	}
-	if r.Params == nil || json.Unmarshal(*r.Params, &params) != nil {
+func (s *Server) logf(format string, args ...any) {
+	if s.Log == nil {
+		log.Printf(format, args...)
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if cancel, ok := p.cancel[params.ID]; ok {
-		cancel()
-	}
+	s.Log(format, args...)
 }
 
-func (p *Peer) answer(ctx context.Context, r *jsonrpc2.Request) {
-	result, err := p.call(ctx, r)
-	if r.Notif || p.ctx.Err() != nil {
-		return
-	}
-	if err != nil {
-		_ = p.conn.ReplyWithError(p.ctx, r.ID, toWire(err))
-		return
-	}
-	_ = p.conn.Reply(p.ctx, r.ID, result)
+// refuse answers what is no message (C12).
+func (p *Peer) refuse(m *malformed) error {
+	return p.stream.WriteObject(answer{ID: m.id, Error: toWire(m.why)})
 }
 
-// call is the handler's call. A panic in it is an error of that request alone.
-func (p *Peer) call(ctx context.Context, r *jsonrpc2.Request) (result any, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = api.E(api.CodeInternal, "panic in %s: %v\n%s", r.Method, v, debug.Stack())
+// ReadObject is called by the library. What cannot be read on is closed with its code (C12, C13).
+func (p *Peer) readError(err error) error {
+	if errors.Is(err, errEndless) {
+		p.Close(CloseTooLarge, "no newline in 64 MiB")
+	}
+	return err
+}
+
+// frame takes a binary frame, or refuses it (C13).
+func (p *Peer) frame(r io.Reader, size int64) error {
+	if !p.Greeted() {
+		p.Close(CloseHello, "hello expected")
+		return errRefused
+	}
+	if p.srv.OnFrame == nil || size > MaxFrame {
+		if err := discard(r, size); err != nil {
+			return err
 		}
-	}()
-	params := json.RawMessage("{}")
-	if r.Params != nil {
-		params = *r.Params
+		return p.refuseFrame(api.E(api.CodeRequest, "a binary frame of %d bytes is not taken here", size))
 	}
-	return p.h.Handle(ctx, p, r.Method, params)
-}
-
-// Notify sends a notification. It does not outlast writeTimeout: a peer that never reads is dropped.
-func (p *Peer) Notify(method string, params any) error {
-	if err := p.conn.Notify(p.ctx, method, params); err != nil {
-		return fmt.Errorf("notify %s: %w", method, err)
+	frame := make([]byte, size)
+	if _, err := io.ReadFull(r, frame); err != nil {
+		return err
+	}
+	if err := p.srv.OnFrame(p, frame); err != nil {
+		return p.refuseFrame(err)
 	}
 	return nil
 }
 
-// Close tells the peer why and ends the connection.
-func (p *Peer) Close(code int, reason string) { p.stream.close(code, reason) }
-
-// Greet notes that the peer said hello; false if it had already.
-func (p *Peer) Greet() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	first := !p.hello
-	p.hello = true
-	return first
-}
-
-// Greeted reports whether the peer said hello.
-func (p *Peer) Greeted() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.hello
+func (p *Peer) refuseFrame(err error) error {
+	e := api.As(err)
+	return p.Send(NotifyFrame, struct {
+		Code    api.Code `json:"code"`
+		Message string   `json:"message"`
+	}{e.Code, e.Message})
 }

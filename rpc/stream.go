@@ -1,10 +1,15 @@
 // Package rpc carries JSON-RPC 2.0 over Unix sockets, one object a line, between a client and a
-// supervisor. It knows no method.
+// supervisor. It knows no method but $/cancel and connection/closing.
 //
 // Invariants:
-//   - Memory is bounded: a line over MaxLine is skipped, not kept; requests in flight are counted.
+//   - Memory is bounded: a line over MaxLine is skipped, not kept; requests in flight are counted; what
+//     waits for a slow peer is counted too.
 //   - What is no JSON, or of the wrong shape, is answered with the error for it, and the connection goes on.
+//   - No peer holds a goroutine for ever: writing has a deadline.
 //   - A peer of another user is never served and never spoken to.
+//
+// It is no place for the meaning of requests, for grants, heartbeats or clients that outlive connections:
+// those are the handler's.
 //
 // The library underneath (sourcegraph/jsonrpc2) has no limits, closes on malformed input and loses the
 // codes of wrapped errors; its stream and its handler are replaced here, and none of its types leave.
@@ -12,176 +17,144 @@ package rpc
 
 import (
 	"bufio"
-	"encoding/json"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"sync"
 	"time"
-
-	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/pintle/pintle/rpc/api"
 )
 
 const (
-	// MaxLine is the longest line in bytes that is read (C12).
+	// MaxLine is the longest line in bytes that is read or written (C12).
 	MaxLine = 4 << 20
 	// MaxSkip is how many bytes without a newline close a connection (C12).
 	MaxSkip = 64 << 20
-	// writeTimeout is how long a peer may refuse to read before its connection is dropped.
-	writeTimeout = 30 * time.Second
+	// MaxFrame is the longest binary frame in bytes that is kept.
+	MaxFrame = 1 << 20
 )
 
-// The close codes of connection/closing (C5, C6, C12).
+// The close codes of connection/closing (C4, C5, C6, C12).
 const (
-	CloseGoing    = 1001
-	CloseTooLarge = 1009
-	CloseHello    = 4002
-	CloseProtocol = 4003
+	CloseGoing        = 1001
+	CloseTooLarge     = 1009
+	CloseHelloTimeout = 4001
+	CloseHello        = 4002
+	CloseProtocol     = 4003
+	CloseToken        = 4401
+	CloseRevoked      = 4403
 )
 
 var (
-	errTooLong = errors.New("line is too long")
 	errEndless = errors.New("no newline in too many bytes")
-	errBinary  = errors.New("binary frame")
+	errRefused = errors.New("refused") // the connection was closed with a code
 )
 
 // stream is the library's ObjectStream over a connection.
 type stream struct {
-	conn   net.Conn
-	in     *bufio.Reader
-	writes sync.Mutex
+	conn net.Conn
+	in   *bufio.Reader
+	out  *writer
+
+	// refuse answers what is no message; the connection goes on if it returns nil.
+	refuse func(*malformed) error
+	// frame takes a binary frame of size bytes from r. It must read all of it or return an error.
+	frame func(r io.Reader, size int64) error
 }
 
-func newStream(conn net.Conn) *stream {
-	return &stream{conn: conn, in: bufio.NewReaderSize(conn, 16<<10)}
+func newStream(conn net.Conn, writeTimeout time.Duration) *stream {
+	return &stream{
+		conn: conn, in: bufio.NewReaderSize(conn, 16<<10), out: newWriter(conn, writeTimeout),
+		refuse: func(m *malformed) error { return m.why },
+		frame:  func(io.Reader, int64) error { return errors.New("unexpected binary frame") },
+	}
 }
 
-// WriteObject writes one line. A peer that does not read for writeTimeout loses its connection: half a
-// line may be out, so nothing can follow it.
+// WriteObject writes one line.
 func (s *stream) WriteObject(obj any) error {
-	line, err := json.Marshal(obj)
+	line, err := encode(obj)
 	if err != nil {
-		return fmt.Errorf("encode message: %w", err)
+		return err
 	}
-	s.writes.Lock()
-	defer s.writes.Unlock()
-	_ = s.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
-	if _, err := s.conn.Write(append(line, '\n')); err != nil {
-		_ = s.conn.Close()
-		return fmt.Errorf("write message: %w", err)
-	}
-	return nil
+	return s.out.write(line)
 }
 
-// ReadObject reads the next well-formed message into v and answers what is not one.
+// ReadObject reads the next well-formed message into v; what is not one it gives to refuse.
 func (s *stream) ReadObject(v any) error {
 	for {
 		line, err := s.line()
-		switch {
-		case errors.Is(err, errTooLong):
-			s.refuse(nil, api.E(api.CodeRequest, "a line over %d bytes was skipped", MaxLine))
-			continue
-		case errors.Is(err, errEndless):
-			s.close(CloseTooLarge, "no newline in 64 MiB")
-			return err
-		case errors.Is(err, errBinary):
-			s.close(CloseHello, "binary frames are for terminals")
-			return err
-		case err != nil:
+		if err == nil {
+			err = decode(line, v)
+		}
+		var bad *malformed
+		if !errors.As(err, &bad) {
 			return err
 		}
-		if refusal, id := s.check(line); refusal != nil {
-			s.refuse(id, refusal)
-			continue
+		if err := s.refuse(bad); err != nil {
+			return err
 		}
-		return json.Unmarshal(line, v)
 	}
 }
 
-// line reads one line, without its newline, of at most MaxLine bytes.
+// line returns the next line, without its newline and valid until the next call. It takes the binary
+// frames before it out of the stream: a line never begins with 0x00 (C13).
 func (s *stream) line() ([]byte, error) {
-	var line []byte
-	for total := 0; ; {
-		part, err := s.in.ReadSlice('\n')
-		if total == 0 && len(part) > 0 && part[0] == 0 {
-			return nil, errBinary
+	for {
+		first, err := s.in.Peek(1)
+		if err != nil {
+			return nil, err
 		}
+		if first[0] != 0 {
+			return s.bounded()
+		}
+		var head [5]byte
+		if _, err := io.ReadFull(s.in, head[:]); err != nil {
+			return nil, err
+		}
+		if err := s.frame(s.in, int64(binary.BigEndian.Uint32(head[1:]))); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// bounded reads one line and keeps at most MaxLine bytes of it. Bytes at the end of the stream without a
+// newline are half a message, written by one who died: they are nothing.
+func (s *stream) bounded() ([]byte, error) {
+	part, err := s.in.ReadSlice('\n')
+	if err == nil { // nearly all lines: no copy
+		return part[:len(part)-1], nil
+	}
+	var line []byte
+	for total := 0; ; part, err = s.in.ReadSlice('\n') {
 		total += len(part)
 		if total <= MaxLine+1 {
 			line = append(line, part...)
+		} else {
+			line = nil
 		}
 		switch {
-		case errors.Is(err, bufio.ErrBufferFull) && total > MaxSkip:
-			return nil, errEndless
-		case errors.Is(err, bufio.ErrBufferFull):
-		case errors.Is(err, io.EOF) && total > 0:
-			return nil, io.ErrUnexpectedEOF
-		case err != nil:
+		case err == nil && total > MaxLine+1:
+			return nil, refuse(nil, api.CodeRequest, "a line over %d bytes was skipped", MaxLine)
+		case err == nil:
+			return line[:total-1], nil
+		case !errors.Is(err, bufio.ErrBufferFull):
 			return nil, err
-		case total > MaxLine+1:
-			return nil, errTooLong
-		default:
-			return line[:len(line)-1], nil
+		case total >= MaxSkip:
+			return nil, errEndless
 		}
 	}
-}
-
-// message is what a line must look like to be one.
-type message struct {
-	JSONRPC string           `json:"jsonrpc"`
-	ID      *json.RawMessage `json:"id"`
-	Method  *string          `json:"method"`
-	Result  *json.RawMessage `json:"result"`
-	Error   *json.RawMessage `json:"error"`
-}
-
-// check returns the refusal for a line that is no message, with the id to answer under.
-func (s *stream) check(line []byte) (*api.Error, *json.RawMessage) {
-	if !json.Valid(line) {
-		return api.E(api.CodeParse, "not JSON"), nil
-	}
-	var m message
-	if err := json.Unmarshal(line, &m); err != nil {
-		return api.E(api.CodeRequest, "not a JSON-RPC message: want one object a line"), nil
-	}
-	if m.ID != nil && !validID(*m.ID) {
-		return api.E(api.CodeRequest, "an id is a string or a number"), nil
-	}
-	if m.JSONRPC != "2.0" || (m.Method == nil) == (m.Result == nil && m.Error == nil) {
-		return api.E(api.CodeRequest, `not a JSON-RPC message: want "jsonrpc":"2.0" and a method`), m.ID
-	}
-	var probe jsonrpc2.Request
-	if m.Method != nil && json.Unmarshal(line, &probe) != nil {
-		return api.E(api.CodeRequest, "not a JSON-RPC request"), m.ID
-	}
-	return nil, nil
-}
-
-func validID(raw json.RawMessage) bool {
-	var id jsonrpc2.ID
-	return json.Unmarshal(raw, &id) == nil && string(raw) != "null"
-}
-
-func (s *stream) refuse(id *json.RawMessage, e *api.Error) {
-	_ = s.WriteObject(struct {
-		JSONRPC string           `json:"jsonrpc"`
-		ID      *json.RawMessage `json:"id"`
-		Error   *jsonrpc2.Error  `json:"error"`
-	}{"2.0", id, toWire(e)})
-}
-
-// close tells the peer why and closes the connection (C6).
-func (s *stream) close(code int, reason string) {
-	_ = s.WriteObject(struct {
-		JSONRPC string      `json:"jsonrpc"`
-		Method  string      `json:"method"`
-		Params  api.Closing `json:"params"`
-	}{"2.0", api.NotifyClosing, api.Closing{Code: code, Reason: reason}})
-	_ = s.conn.Close()
 }
 
 // Close closes the connection.
 func (s *stream) Close() error { return s.conn.Close() }
+
+// discard reads a binary frame away; one so long that nobody can have meant it is an error.
+func discard(r io.Reader, size int64) error {
+	if size > MaxSkip {
+		return fmt.Errorf("binary frame of %d bytes: %w", size, errEndless)
+	}
+	_, err := io.CopyN(io.Discard, r, size)
+	return err
+}

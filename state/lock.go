@@ -64,3 +64,9 @@ func recordLock(path string) string {
 	sum := sha256.Sum256([]byte(path))
 	return hex.EncodeToString(sum[:1])
 }
+
+// LockRecord takes the lock under which Update changes the record at path (relative), for what moves the
+// record as a whole. Nothing else may be locked meanwhile.
+func (d *Dir) LockRecord(ctx context.Context, path string) (unlock func(), err error) {
+	return d.Lock(ctx, recordLock(path))
+}

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/pintle/pintle/internal/config"
+	"github.com/pintle/pintle/internal/crash"
+	"github.com/pintle/pintle/internal/environ"
+	"github.com/pintle/pintle/internal/proc"
+	"github.com/pintle/pintle/internal/shim"
+	"github.com/pintle/pintle/internal/supervisor"
+	"github.com/pintle/pintle/rpc"
+	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
+)
+
+const (
+	// reachLimit is how long in all a supervisor may fail to answer before a verb gives up (exit 12).
+	reachLimit = 10 * time.Second
+	// helloLimit is how long one may take over its hello; a frozen one never answers.
+	helloLimit = 5 * time.Second
+	// retryReach is the pause between two looks for one that is starting.
+	retryReach = 10 * time.Millisecond
+)
+
+// open opens the state directory, which is made if need be.
+func (a *app) open() (*state.Dir, error) {
+	path, err := config.StateDir(a.getenv)
+	if err != nil {
+		return nil, err
+	}
+	return state.Open(a.ctx, path)
+}
+
+// existing opens the state directory of a verb that only reads; nil if there is none.
+func (a *app) existing() (*state.Dir, error) {
+	path, err := config.StateDir(a.getenv)
+	if err != nil {
+		return nil, err
+	}
+	d, err := state.OpenExisting(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return d, err
+}
+
+// need is existing for verbs about a run: without a state directory there is none.
+func (a *app) need(id string) (*state.Dir, error) {
+	d, err := a.existing()
+	if err == nil && d == nil {
+		return nil, api.E(api.CodeNotFound, "no run is called %s: there are no runs yet", id).WithNext("pintle run --help")
+	}
+	return d, err
+}
+
+// dial connects to a supervisor that is running, and says hello.
+func dial(ctx context.Context, d *state.Dir) (*rpc.Client, api.Welcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, helloLimit)
+	defer cancel()
+	var w api.Welcome
+	rec, err := state.Read[supervisor.Record](d, supervisor.File)
+	if err != nil {
+		return nil, w, err
+	}
+	conn, err := rpc.Dial(ctx, rec.Socket)
+	if err != nil {
+		return nil, w, err
+	}
+	c := rpc.NewClient(conn, nil)
+	err = c.Call(ctx, api.MethodHello, api.Hello{
+		Protocol: api.ProtocolVersion, Client: fmt.Sprintf("cli-%d", os.Getpid()), Version: Version,
+	}, &w)
+	if err != nil {
+		c.Close()
+		return nil, w, err
+	}
+	return c, w, nil
+}
+
+// reach connects to the supervisor and starts one if none answers. However many verbs do so at once, the
+// holder of the start lock starts it, and the others find it.
+func (a *app) reach(ctx context.Context, d *state.Dir) (*rpc.Client, error) {
+	until := time.Now().Add(reachLimit)
+	for {
+		c, w, err := dial(ctx, d)
+		if err == nil && older(w.Version, Version) {
+			err = a.replace(ctx, c)
+		}
+		if err == nil {
+			return c, nil
+		}
+		if errors.Is(err, rpc.ErrDirectory) {
+			return nil, api.E(api.CodeNotOurs, "%w", err)
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if time.Now().After(until) {
+			return nil, api.E(api.CodeUnreachable, "no supervisor answers: %w; the recorded order stands", err).
+				WithNext("pintle doctor; see supervisor.log in the state directory")
+		}
+		if err := a.start(ctx, d); err != nil {
+			return nil, err
+		}
+		pause(ctx, retryReach)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// replace asks an older supervisor to leave; its runtimes stay with their shims.
+func (a *app) replace(ctx context.Context, c *rpc.Client) error {
+	defer c.Close()
+	if err := c.Call(ctx, api.MethodSupervisor, api.Leave{}, nil); err != nil {
+		return err
+	}
+	return errors.New("an older supervisor is leaving")
+}
+
+// start starts a supervisor unless somebody is at it. From inside an agent nothing is started: a child of
+// a run would end with it, so the run's shim does it, within two seconds.
+func (a *app) start(ctx context.Context, d *state.Dir) error {
+	if strings.HasPrefix(a.getenv(shim.TokenVariable), d.HomeID()+".") {
+		return nil
+	}
+	unlock, err := d.Lock(ctx, "start")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if c, _, err := dial(ctx, d); err == nil {
+		c.Close()
+		return nil
+	}
+	return a.spawn(d)
+}
+
+// spawn starts a supervisor, detached, and waits until it serves or has gone again.
+func (a *app) spawn(d *state.Dir) error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("start supervisor: %w", err)
+	}
+	defer null.Close()
+	log, err := os.OpenFile(d.Path("supervisor.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("start supervisor: %w", state.Full(err))
+	}
+	defer log.Close()
+	ready, theirs, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("start supervisor: %w", err)
+	}
+	defer ready.Close()
+	_, err = proc.Spawn{
+		Path: self(), Args: []string{"pintle", "supervise", "--ready"}, Env: a.supervisorEnv(d), Dir: "/",
+		Files: []*os.File{null, null, log, theirs}, Setsid: true, Umask: 0o077,
+	}.Start()
+	_ = theirs.Close()
+	if err != nil {
+		return fmt.Errorf("start supervisor: %w", err)
+	}
+	_ = ready.SetReadDeadline(time.Now().Add(reachLimit))
+	_, _ = bufio.NewReader(ready).ReadByte() // a byte or its end: either way, dial again
+	return nil
+}
+
+// self is our own executable, which may have been replaced or removed since.
+func self() string {
+	if _, err := os.Stat("/proc/self/exe"); err == nil {
+		return "/proc/self/exe"
+	}
+	path, _ := os.Executable()
+	return path
+}
+
+// supervisorEnv is the published list alone: no token of an agent, no secret. Agents get the environment of
+// the verb that ordered them.
+func (a *app) supervisorEnv(d *state.Dir) []string {
+	env := environ.Policy{}.Compose(a.environ())
+	own := map[string]string{"PINTLE_HOME": d.Path()}
+	for _, name := range []string{"PINTLE_CONFIG", "XDG_RUNTIME_DIR", crash.Variable} {
+		if v := a.getenv(name); v != "" {
+			own[name] = v
+		}
+	}
+	return env.With(own).List()
+}
+
+// call makes one request of a supervisor, which is started if need be, and again of its successor if it
+// dies meanwhile: every request that verbs make may be repeated.
+func (a *app) call(ctx context.Context, d *state.Dir, before func(*rpc.Client) error, method string, params, result any) error {
+	until := time.Now().Add(reachLimit)
+	for {
+		err := a.callOnce(ctx, d, before, method, params, result)
+		code := api.CodeInternal
+		if err != nil && ctx.Err() == nil {
+			code = typed(err).Code
+		}
+		if code != api.CodeUnreachable && code != api.CodeStopping {
+			return err
+		}
+		if time.Now().After(until) && !a.alive(ctx, d) {
+			return err
+		}
+		pause(ctx, retryReach)
+	}
+}
+
+// alive reports whether a supervisor answers by now, so that a long wait survives any number of deaths.
+func (a *app) alive(ctx context.Context, d *state.Dir) bool {
+	c, err := a.reach(ctx, d)
+	if err == nil {
+		c.Close()
+	}
+	return err == nil
+}
+
+func (a *app) callOnce(ctx context.Context, d *state.Dir, before func(*rpc.Client) error, method string, params, result any) error {
+	c, err := a.reach(ctx, d)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if before != nil {
+		if err := before(c); err != nil {
+			return err
+		}
+	}
+	return c.Call(ctx, method, params, result)
+}

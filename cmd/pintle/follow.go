@@ -1,0 +1,290 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/providers/command"
+	"github.com/pintle/pintle/rpc"
+	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
+	"github.com/pintle/pintle/state/journal"
+)
+
+// follower stays with one run: it has the order carried out, prints what the agent says as it comes, and
+// ends with the run's own exit code.
+type follower struct {
+	a      *app
+	d      *state.Dir
+	v      *runVerb
+	c      record.Claimed
+	create api.Create
+
+	sink    io.Writer // where the agent's output goes
+	pending *renameio.PendingFile
+	reader  *journal.Reader
+	signal  os.Signal // the first that came
+}
+
+// result is the last line of `run --json`.
+type result struct {
+	Type string `json:"type"`
+	api.Execution
+}
+
+// lookEvery is how often the journal is looked at for more. The supervisor's answer ends the waiting at
+// once; this only paces output.
+const lookEvery = 4 * time.Millisecond
+
+func (f *follower) follow() error {
+	if err := f.start(); err != nil {
+		return err
+	}
+	ctx, cancel := f.limit()
+	defer cancel()
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	ended := f.await(ctx)
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case w := <-ended:
+			return f.ended(ctx, w)
+		case s := <-signals:
+			if err := f.interrupted(s); err != nil {
+				return err
+			}
+		case <-tick.C:
+			if err := f.pump(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// start opens where the output goes.
+func (f *follower) start() error {
+	f.sink = f.a.stdout
+	if f.v.JSON {
+		f.sink = io.Discard
+	}
+	if f.v.Out == "" {
+		return nil
+	}
+	p, err := renameio.NewPendingFile(f.v.Out, renameio.WithTempDir(filepath.Dir(f.v.Out)), renameio.WithPermissions(0o666))
+	if err != nil {
+		return fmt.Errorf("-o %s: %w", f.v.Out, err)
+	}
+	f.pending, f.sink = p, p
+	return nil
+}
+
+// limit is the context of the waiting. The run's deadline is the supervisor's business; a joiner's own
+// --timeout ends only its waiting.
+func (f *follower) limit() (context.Context, context.CancelFunc) {
+	if f.v.Timeout > 0 && !f.creator() {
+		return context.WithTimeout(f.a.ctx, f.v.Timeout)
+	}
+	return context.WithCancel(f.a.ctx)
+}
+
+func (f *follower) creator() bool { return f.c.New || f.c.Verdict == session.Begin }
+
+// waited is how the waiting ended.
+type waited struct {
+	execution api.Execution
+	err       error
+}
+
+// await has the order carried out and waits, over any number of supervisors' deaths.
+func (f *follower) await(ctx context.Context) <-chan waited {
+	done := make(chan waited, 1)
+	go func() {
+		var w waited
+		w.err = f.a.call(ctx, f.d, func(c *rpc.Client) error {
+			return c.Call(ctx, api.MethodCreate, f.create, nil)
+		}, api.MethodWait, api.Wait{ID: f.c.Spec.ID}, &w.execution)
+		done <- w
+	}()
+	return done
+}
+
+func (f *follower) ended(ctx context.Context, w waited) error {
+	if w.err != nil {
+		f.drop()
+		if ctx.Err() != nil && f.a.ctx.Err() == nil {
+			return api.E(api.CodeTimeout, "%s goes on: it has not ended within %s", f.c.Spec.ID, f.v.Timeout).
+				WithNext("pintle wait " + record.Quote(f.c.Spec.ID))
+		}
+		return w.err
+	}
+	if err := f.pump(); err != nil {
+		return err
+	}
+	w.execution.Replayed = !f.creator()
+	return f.end(w.execution)
+}
+
+// interrupted is a signal: the creator's first one cancels the run and goes on waiting for the proof; a
+// joiner's, and the second, only leaves.
+func (f *follower) interrupted(s os.Signal) error {
+	if !f.creator() || f.signal != nil {
+		f.drop()
+		return signalled(s)
+	}
+	f.signal = s
+	f.a.say("stopping %s; once more leaves it to itself", f.c.Spec.ID)
+	_, err := record.Cancel(f.a.ctx, f.d, f.c.Folder, api.Cancel{
+		Action: "stop", Reason: "the verb that ordered it got " + s.String(), RequestedAt: time.Now().UTC(),
+	})
+	if err != nil {
+		return err
+	}
+	go func() { _ = f.a.call(f.a.ctx, f.d, nil, api.MethodStop, api.Control{ID: f.c.Spec.ID}, nil) }()
+	return nil
+}
+
+func signalled(s os.Signal) error {
+	if s == syscall.SIGTERM {
+		return exit(143)
+	}
+	return exit(130)
+}
+
+// pump prints what the journal has of this attempt by now.
+func (f *follower) pump() error {
+	if f.reader == nil {
+		e, err := record.View(f.d, f.c.Folder)
+		if err != nil || e.Session == "" || e.Attempt < f.c.Spec.Desired.Attempt {
+			return ignoreAbsent(err)
+		}
+		f.reader = journal.NewReader(f.d.Path(record.JournalDir(e.Session)), 0)
+	}
+	for {
+		events, err := f.reader.Next()
+		if err != nil || len(events) == 0 {
+			return err
+		}
+		for _, e := range events {
+			if err := f.show(e); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func ignoreAbsent(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// show prints one event of the attempt that is being waited for.
+func (f *follower) show(e journal.Event) error {
+	if e.Turn != fmt.Sprintf("t%d", f.c.Spec.Desired.Attempt) {
+		return nil
+	}
+	if f.v.JSON {
+		f.a.event(e)
+	}
+	return f.a.said(e, f.sink, !f.v.JSON)
+}
+
+// said writes an agent's output to where it goes.
+func (a *app) said(e journal.Event, out io.Writer, talk bool) error {
+	if e.Type != "agent_message_chunk" && (e.Type != "stderr" || !talk) {
+		return nil
+	}
+	b, err := command.Bytes(e.Data)
+	if err != nil {
+		return fmt.Errorf("event %d: %w", e.Seq, err)
+	}
+	if e.Type == "stderr" {
+		_, _ = a.stderr.Write(b)
+		return nil
+	}
+	if _, err := out.Write(b); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
+}
+
+// event prints an event as everybody sees it: its commit is the journal's own business.
+func (a *app) event(e journal.Event) {
+	e.Commit = nil
+	a.print(e)
+}
+
+// drop forgets a file that was being written.
+func (f *follower) drop() {
+	if f.pending != nil {
+		_ = f.pending.Cleanup()
+	}
+}
+
+// end says how it ended and returns the exit code.
+func (f *follower) end(e api.Execution) error {
+	defer f.drop()
+	if f.v.JSON {
+		f.printResult(e)
+	}
+	if e.ExitCode == nil {
+		return waitsFor(e)
+	}
+	code := *e.ExitCode
+	if code == 0 && f.pending != nil {
+		if err := f.pending.CloseAtomicallyReplace(); err != nil {
+			return fmt.Errorf("-o %s: %w", f.v.Out, state.Full(err))
+		}
+	}
+	if !f.v.JSON && code != 0 {
+		f.a.say("%s", verdictLine(e))
+	}
+	if f.signal != nil {
+		return signalled(f.signal)
+	}
+	if code == 0 {
+		return nil
+	}
+	return exit(code)
+}
+
+func (f *follower) printResult(e api.Execution) {
+	if text, err := readText(f.d, f.c.Folder); err == nil {
+		s := string(text)
+		e.Text = &s
+	}
+	f.a.print(result{"result", e})
+}
+
+// waitsFor is the error of a run that goes on only if somebody does something.
+func waitsFor(e api.Execution) error {
+	why := "has not ended"
+	if e.WaitingFor != nil {
+		why = fmt.Sprintf("waits: %s %v %s", e.WaitingFor.Kind, e.WaitingFor.Names, e.WaitingFor.Detail)
+	}
+	return api.E(api.CodeWaiting, "%s %s", e.ID, why).WithNext(e.Next)
+}
+
+// verdictLine says in one line how a run ended.
+func verdictLine(e api.Execution) string {
+	line := fmt.Sprintf("%s: %s", e.ID, e.Outcome)
+	if e.Cause != nil && e.Cause.Message != "" {
+		line += ": " + oneLine(e.Cause.Message)
+	}
+	return line
+}

@@ -1,0 +1,161 @@
+// Pintle runs coding agents, or any command, so that an order given once is carried out once, whoever
+// crashes. This package is the command line: a file a verb. It alone prints and exits.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/pintle/pintle/internal/shim"
+	"github.com/pintle/pintle/rpc/api"
+)
+
+func main() {
+	// A shim is dispatched before the command line is parsed: it must start fast and stay small.
+	if len(os.Args) > 1 && os.Args[1] == shim.Verb {
+		os.Exit(shim.Main())
+	}
+	os.Exit(Main(os.Args[1:]))
+}
+
+// verbs is the command line.
+type verbs struct {
+	Run       runVerb       `cmd:"" help:"Give an order, once: run a prompt or a command and wait for its result."`
+	Ps        psVerb        `cmd:"" help:"List runs."`
+	Show      showVerb      `cmd:"" help:"Show one run."`
+	Result    resultVerb    `cmd:"" help:"Print a run's result and exit with its code."`
+	Logs      logsVerb      `cmd:"" help:"Print what a run's agent said."`
+	Wait      waitVerb      `cmd:"" help:"Wait for runs to end."`
+	Stop      stopVerb      `cmd:"" help:"Stop runs, and prove that nothing of them is left."`
+	Interrupt interruptVerb `cmd:"" help:"Interrupt runs: SIGINT first, then as stop."`
+	Retry     retryVerb     `cmd:"" help:"Begin one more attempt of a run that has ended."`
+	Recover   recoverVerb   `cmd:"" help:"Decide an ownership that is uncertain."`
+	Rm        rmVerb        `cmd:"" help:"Free the keys of runs that have ended; their records go to archived/."`
+	Agents    agentsVerb    `cmd:"" help:"List the agents that can be used."`
+	Doctor    doctorVerb    `cmd:"" help:"Check the state directory and what runs."`
+	Supervise superviseVerb `cmd:"" help:"Hold agents' processes; started by itself when needed."`
+	Config    configVerb    `cmd:"" help:"Print the configuration in force and where it comes from."`
+	Version   versionVerb   `cmd:"" help:"Print the version."`
+}
+
+// output is what every verb can be told about printing.
+type output struct {
+	JSON bool `help:"Print JSON: data and errors, one value a line, on standard output."`
+}
+
+// exit is an exit code that is not an error: a run's own.
+type exit int
+
+func (e exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
+// Main runs one command line and returns its exit code.
+func Main(args []string) int {
+	a := newApp(args)
+	defer a.close()
+	err := a.run()
+	var code exit
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &code):
+		return int(code)
+	}
+	return a.fail(err)
+}
+
+// helped is panicked by kong's exit after it printed help; there is no other way out of its parser.
+type helped struct{}
+
+func (a *app) run() (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			if _, ok := v.(helped); !ok {
+				panic(v)
+			}
+			err = nil
+		}
+	}()
+	var v verbs
+	parser, err := kong.New(&v, kong.Name("pintle"), kong.UsageOnError(), kong.Writers(a.stdout, a.stderr),
+		kong.Description("Run coding agents so that an order given once is carried out once, whoever crashes."),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Exit(func(int) { panic(helped{}) }))
+	if err != nil {
+		return err
+	}
+	if len(a.args) == 0 {
+		return usage("no verb; pintle --help lists them")
+	}
+	parsed, err := parser.Parse(a.args)
+	if err != nil {
+		return usage("%w", err)
+	}
+	return parsed.Run(a)
+}
+
+// usage is an error of the command line's words.
+func usage(format string, args ...any) error { return api.E(api.CodeUsage, format, args...) }
+
+// fail prints an error, as a line of talk or of JSON, and returns its exit code.
+func (a *app) fail(err error) int {
+	e := typed(err)
+	if a.json() {
+		a.print(struct {
+			Type     string   `json:"type"`
+			Code     api.Code `json:"code"`
+			Message  string   `json:"message"`
+			ExitCode int      `json:"exitCode"`
+			Fields   []string `json:"fields,omitempty"`
+			Next     string   `json:"next,omitempty"`
+		}{"error", e.Code, e.Message, e.Code.Exit(), e.Fields, e.Next})
+		return e.Code.Exit()
+	}
+	a.say("%s", oneLine(e.Message))
+	if e.Next != "" {
+		a.say("hint: %s", e.Next)
+	}
+	return e.Code.Exit()
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// json reports whether JSON is wanted, also when the command line could not be parsed.
+func (a *app) json() bool {
+	words := a.args
+	if i := slices.Index(words, "--"); i >= 0 {
+		words = words[:i]
+	}
+	return slices.Contains(words, "--json")
+}
+
+// app is one invocation: where it reads and writes, and what it has opened.
+type app struct {
+	args           []string
+	stdin          *os.File
+	stdout, stderr io.Writer
+	getenv         func(string) string
+	environ        func() []string
+	ctx            context.Context
+	cancel         context.CancelFunc
+}
+
+func newApp(args []string) *app {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &app{
+		args: args, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		getenv: os.Getenv, environ: os.Environ, ctx: ctx, cancel: cancel,
+	}
+}
+
+func (a *app) close() { a.cancel() }
+
+// say talks on standard error.
+func (a *app) say(format string, args ...any) {
+	fmt.Fprintf(a.stderr, "pintle: "+format+"\n", args...)
+}

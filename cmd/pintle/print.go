@@ -1,0 +1,68 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/pintle/pintle/internal/config"
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
+)
+
+// print writes one JSON value on one line of standard output.
+func (a *app) print(v any) {
+	e := json.NewEncoder(a.stdout)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // a closed standard output ends us by SIGPIPE
+}
+
+// typed gives an error its code: errors of other packages are translated here and nowhere else.
+func typed(err error) *api.Error {
+	var e *api.Error
+	var bad *config.Error
+	switch {
+	case errors.As(err, &e):
+		return e
+	case errors.Is(err, session.ErrKey):
+		return api.E(api.CodeUsage, "%w", err)
+	case errors.As(err, &bad):
+		return api.E(api.CodeUsage, "%w", err)
+	case errors.Is(err, state.ErrDamaged):
+		return api.E(api.CodeCorrupt, "%w", err).WithNext("pintle doctor")
+	case errors.Is(err, state.ErrNewer):
+		return api.E(api.CodeNewer, "%w", err).WithNext("use the pintle that wrote it")
+	case errors.Is(err, state.ErrNotOurs):
+		return api.E(api.CodeNotOurs, "%w", err).WithNext("set PINTLE_HOME to another directory")
+	case errors.Is(err, state.ErrFull):
+		return api.E(api.CodeFull, "%w", err).WithNext("free some space and repeat")
+	case errors.Is(err, fs.ErrPermission):
+		return api.E(api.CodeNotOurs, "%w", err)
+	}
+	return api.As(err)
+}
+
+// terminal reports whether f is one.
+func terminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && info.Mode()&os.ModeDevice != 0 && f.Name() != os.DevNull
+}
+
+// labels parses k=v words.
+func labels(words []string) (map[string]string, error) {
+	if len(words) == 0 {
+		return nil, nil
+	}
+	m := map[string]string{}
+	for _, w := range words {
+		k, v, ok := strings.Cut(w, "=")
+		if !ok || k == "" {
+			return nil, usage("label %q: want k=v", w)
+		}
+		m[k] = v
+	}
+	return m, nil
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/supervisor"
+	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
+)
+
+// psVerb is `pintle ps`.
+type psVerb struct {
+	output
+	All     bool     `short:"a" help:"Archived runs too."`
+	Quiet   bool     `short:"q" help:"Ids only."`
+	Label   []string `sep:"none" help:"Only runs with this label." placeholder:"K=V"`
+	Outcome string   `help:"Only runs that ended so." placeholder:"OUTCOME"`
+}
+
+// Run lists runs, the oldest first. Times and ids are raw with --json.
+func (v *psVerb) Run(a *app) error {
+	want, err := labels(v.Label)
+	if err != nil {
+		return err
+	}
+	d, err := a.existing()
+	if err != nil {
+		return err
+	}
+	list := []api.Execution{}
+	var damaged []record.Listed
+	if d != nil {
+		if list, damaged, err = v.list(d, want); err != nil {
+			return err
+		}
+	}
+	v.show(a, list)
+	for _, row := range damaged {
+		a.say("%v", row.Err)
+	}
+	if len(damaged) > 0 {
+		return typed(damaged[0].Err)
+	}
+	return nil
+}
+
+func (v *psVerb) list(d *state.Dir, want map[string]string) ([]api.Execution, []record.Listed, error) {
+	rows, err := record.List(d)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, damaged := []api.Execution{}, []record.Listed{}
+	for _, row := range rows {
+		switch e := row.Execution; {
+		case row.Err != nil:
+			damaged = append(damaged, row)
+		case supervisor.Matches(e.Labels, want) && (v.Outcome == "" || v.Outcome == e.Outcome):
+			list = append(list, e)
+		}
+	}
+	return list, damaged, nil
+}
+
+func (v *psVerb) show(a *app, list []api.Execution) {
+	switch {
+	case v.JSON:
+		a.print(list)
+	case v.Quiet:
+		for _, e := range list {
+			fmt.Fprintln(a.stdout, e.ID)
+		}
+	case len(list) > 0:
+		table(a, list)
+	}
+}
+
+func table(a *app, list []api.Execution) {
+	w := tabwriter.NewWriter(a.stdout, 0, 4, 2, ' ', 0)
+	defer w.Flush()
+	fmt.Fprintln(w, "ID\tAGENT\tSTATE\tCODE\tAGE\tDIRECTORY")
+	for _, e := range slices.Backward(list) {
+		stateWord, code := e.Phase, "-"
+		if e.Outcome != "" {
+			stateWord = e.Outcome
+		}
+		if e.ExitCode != nil {
+			code = fmt.Sprint(*e.ExitCode)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", printable(e.ID), e.Provider, stateWord, code, age(e.CreatedAt), printable(e.Cwd))
+	}
+}
+
+func age(t time.Time) string {
+	d := time.Since(t)
+	if d < time.Minute {
+		return d.Truncate(time.Second).String()
+	}
+	return d.Truncate(time.Minute).String()
+}
+
+// printable keeps a name from speaking to the terminal.
+func printable(s string) string {
+	q := fmt.Sprintf("%q", s)
+	if q == `"`+s+`"` {
+		return s
+	}
+	return q
+}

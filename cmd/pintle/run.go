@@ -1,0 +1,272 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pintle/pintle/internal/config"
+	"github.com/pintle/pintle/internal/environ"
+	"github.com/pintle/pintle/internal/proc"
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/providers/command"
+	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
+)
+
+// runVerb is `pintle run`.
+type runVerb struct {
+	output
+	ID          string        `name:"id" help:"Key of this order: the same key runs once." placeholder:"KEY"`
+	Attempt     int           `help:"Number of the attempt (GITHUB_RUN_ATTEMPT, say): each is launched at most once." placeholder:"N"`
+	IfExists    string        `name:"if-exists" enum:"join,fail" default:"join" help:"What a repeat does: join or fail."`
+	Agent       string        `short:"a" help:"Agent to run; command runs what follows --." placeholder:"AGENT"`
+	Dir         string        `short:"C" name:"dir" help:"Directory to run in." placeholder:"DIR"`
+	Timeout     time.Duration `help:"Deadline of the run; of a repeat, of its waiting." placeholder:"D"`
+	IdleTimeout time.Duration `name:"idle-timeout" help:"End the run after so long without a sign of life." placeholder:"D"`
+	Env         []string      `sep:"none" help:"Pass more of the environment: NAME, a glob, or NAME=VALUE." placeholder:"NAME[=V]"`
+	Secret      []string      `sep:"none" help:"Pass a variable and mask its value: NAME or NAME=@FILE." placeholder:"NAME"`
+	Label       []string      `sep:"none" help:"Label the run." placeholder:"K=V"`
+	File        string        `short:"f" name:"file" help:"Take the prompt from a file." placeholder:"FILE"`
+	Out         string        `short:"o" name:"out" help:"Write the result to a file, if the run completes." placeholder:"FILE"`
+	Detach      bool          `short:"d" help:"Return at once; print the id."`
+	Verbose     bool          `short:"v" xor:"talk" help:"Say more."`
+	Quiet       bool          `short:"q" xor:"talk" help:"Say nothing but errors."`
+	Words       []string      `arg:"" optional:"" name:"prompt" help:"The prompt; for a command, CMD ARG… after --."`
+}
+
+// order is what a command line asks for, checked as far as words go.
+type order struct {
+	spec  record.Spec
+	env   environ.Environment
+	fresh func() error
+}
+
+// Run gives the order and waits for its result.
+func (v *runVerb) Run(a *app) error {
+	cfg, err := config.Load(a.getenv)
+	if err != nil {
+		return err
+	}
+	o, err := v.order(a, cfg)
+	if err != nil {
+		return err
+	}
+	d, err := a.open()
+	if err != nil {
+		return err
+	}
+	c, err := record.Claim(a.ctx, d, o.spec, v.Attempt, o.fresh)
+	if err != nil {
+		return err
+	}
+	if v.IfExists == "fail" && !c.New && c.Verdict != session.Begin {
+		return api.E(api.CodeExists, "%s exists already", v.ID).WithNext("pintle show " + record.Quote(v.ID))
+	}
+	if v.ID == "" && !v.Quiet && !v.JSON && !v.Detach {
+		a.say("run %s", c.Spec.ID)
+	}
+	f := &follower{a: a, d: d, v: v, c: c, create: createOf(c.Spec.ID, o.env)}
+	if c.Verdict == session.Replay {
+		return f.replay()
+	}
+	if v.Detach {
+		return f.detach()
+	}
+	return f.follow()
+}
+
+func createOf(id string, env environ.Environment) api.Create {
+	return api.Create{ID: id, Environment: env.Vars, Secrets: env.SecretNames()}
+}
+
+// order makes the record of what is asked. Nothing is written.
+func (v *runVerb) order(a *app, cfg config.Config) (order, error) {
+	var o order
+	id, err := v.id()
+	if err != nil {
+		return o, err
+	}
+	cwd, err := v.cwd()
+	if err != nil {
+		return o, err
+	}
+	if v.Timeout < 0 || v.IdleTimeout < 0 || v.Attempt < 0 {
+		return o, usage("--timeout, --idle-timeout and --attempt cannot be negative")
+	}
+	payload, err := v.payload(a, cfg, cwd)
+	if err != nil {
+		return o, err
+	}
+	labels, err := labels(v.Label)
+	if err != nil {
+		return o, err
+	}
+	if o.env, err = v.environment(a, cfg); err != nil {
+		return o, err
+	}
+	if err := plain(payload.Argv, o.env); err != nil {
+		return o, err
+	}
+	path, lookErr := program(payload.Argv[0], cwd, o.env.Vars["PATH"])
+	o.fresh = func() error { return lookErr }
+	o.spec = record.Spec{
+		ID: id, Controller: session.Local, CreatedAt: time.Now().UTC(), Payload: payload, Labels: labels, Path: path,
+		Limits: record.Limits{Timeout: v.Timeout, IdleTimeout: v.IdleTimeout},
+		Environment: record.Environment{
+			Values: o.env.Stored(), Names: o.env.Names(), Secrets: o.env.SecretNames(), Umask: processUmask(),
+		},
+	}
+	o.spec.Desired, err = v.desired()
+	return o, err
+}
+
+func (v *runVerb) desired() (record.Desired, error) {
+	boot, err := proc.BootID()
+	d := record.Desired{At: time.Now().UTC(), BootID: boot}
+	if v.Timeout > 0 {
+		d.Deadline = proc.BootClock() + v.Timeout
+	}
+	return d, err
+}
+
+func (v *runVerb) id() (string, error) {
+	if v.ID == "" && !slices.ContainsFunc(os.Args, func(s string) bool { return s == "--id" || strings.HasPrefix(s, "--id=") }) {
+		var b [8]byte
+		_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+		return "r-" + hex.EncodeToString(b[:]), nil
+	}
+	return v.ID, session.CheckKey(v.ID)
+}
+
+func (v *runVerb) cwd() (string, error) {
+	path, err := filepath.Abs(v.Dir)
+	if err != nil {
+		return "", fmt.Errorf("working directory: %w", err)
+	}
+	if v.Dir != "" {
+		info, err := os.Stat(path)
+		if err != nil || !info.IsDir() {
+			return "", usage("-C %s: no such directory", v.Dir)
+		}
+	}
+	return path, nil
+}
+
+// payload is what makes two orders equal.
+func (v *runVerb) payload(a *app, cfg config.Config, cwd string) (session.Payload, error) {
+	agent := v.Agent
+	if agent == "" {
+		agent = cfg.Agent
+	}
+	p := session.Payload{Provider: agent, Cwd: cwd, Env: v.envPayload(), Secret: secretNames(v.Secret)}
+	switch {
+	case agent == "":
+		return p, usage("no agent: give -a command -- CMD ARG…, set PINTLE_AGENT, or default_agent in %s", cfg.Path())
+	case agent != command.Name:
+		return p, api.E(api.CodeNoAgent, "no agent called %s", record.Quote(agent)).WithNext("pintle agents")
+	case v.File != "":
+		return p, usage("-f is for agents that take a prompt")
+	}
+	words, ok := afterDashes(a.args)
+	switch {
+	case len(v.Words) == 0 || (ok && len(words) == 0):
+		return p, usage("no command: give it after --, as in pintle run -a command -- CMD ARG…")
+	case !ok || len(words) != len(v.Words):
+		return p, usage("the command and its arguments follow --, as in pintle run -a command -- CMD ARG…")
+	case words[0] == "":
+		return p, usage("the command is blank")
+	}
+	p.Argv = words
+	return p, nil
+}
+
+// afterDashes are the words after the first --, from the raw arguments: only they tell "-" from "-- -".
+func afterDashes(args []string) ([]string, bool) {
+	i := slices.Index(args, "--")
+	if i < 0 {
+		return nil, false
+	}
+	return args[i+1:], true
+}
+
+// program resolves a command as execvp would, in the caller's directory and with the agent's PATH.
+func program(name, cwd, path string) (string, error) {
+	missing := api.E(api.CodeNoAgent, "command %s: not found", record.Quote(name)).WithNext("check the command, and PATH")
+	if strings.Contains(name, "/") {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(cwd, name)
+		}
+		if _, err := exec.LookPath(name); err != nil {
+			return name, missing
+		}
+		return name, nil
+	}
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(cwd, dir)
+		}
+		candidate := filepath.Join(dir, name)
+		if found, err := exec.LookPath(candidate); err == nil {
+			return found, nil
+		}
+	}
+	return "", missing
+}
+
+// detach has the order taken up and leaves.
+func (f *follower) detach() error {
+	if err := f.a.call(f.a.ctx, f.d, nil, api.MethodCreate, f.create, nil); err != nil {
+		return err
+	}
+	if f.v.JSON {
+		e, err := record.View(f.d, f.c.Folder)
+		if err != nil {
+			return err
+		}
+		f.a.print(result{"result", e})
+		return nil
+	}
+	fmt.Fprintln(f.a.stdout, f.c.Spec.ID)
+	return nil
+}
+
+// replay prints the stored result.
+func (f *follower) replay() error {
+	e, err := record.View(f.d, f.c.Folder)
+	if err != nil {
+		return err
+	}
+	e.Replayed = true
+	text, err := readText(f.d, f.c.Folder)
+	if err != nil {
+		return err
+	}
+	if !f.v.JSON && !f.v.Detach && f.v.Out == "" {
+		_, _ = f.a.stdout.Write(text)
+	}
+	if f.v.Detach && !f.v.JSON {
+		fmt.Fprintln(f.a.stdout, e.ID)
+		return nil
+	}
+	if f.v.Out != "" {
+		f.start()
+		_, _ = f.sink.Write(text)
+	}
+	return f.end(e)
+}
+
+func readText(d *state.Dir, folder string) ([]byte, error) {
+	text, err := os.ReadFile(d.Path(record.TextFile(folder)))
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	return text, err
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/pintle/pintle/internal/config"
+	"github.com/pintle/pintle/internal/environ"
+)
+
+// environment composes what the agent gets (E1, E2), from this verb's own environment.
+func (v *runVerb) environment(a *app, cfg config.Config) (environ.Environment, error) {
+	set, err := cfg.Env.Read()
+	if err != nil {
+		return environ.Environment{}, usage("%w", err)
+	}
+	p := environ.Policy{Pass: slices.Clone(cfg.Env.Pass), Set: map[string]string{}, SecretValues: map[string]string{}}
+	for name, value := range set {
+		p.Set[name] = value
+	}
+	for _, word := range v.Env {
+		if name, value, ok := strings.Cut(word, "="); ok {
+			p.Set[name] = value
+			continue
+		}
+		p.Pass = append(p.Pass, word)
+	}
+	if err := addSecrets(&p, v.Secret, a.getenv); err != nil {
+		return environ.Environment{}, err
+	}
+	if err := p.Check(); err != nil {
+		return environ.Environment{}, usage("%w", err)
+	}
+	return p.Compose(a.environ()), nil
+}
+
+func addSecrets(p *environ.Policy, words []string, getenv func(string) string) error {
+	for _, word := range words {
+		name, file, ok := strings.Cut(word, "=@")
+		if !ok {
+			if strings.Contains(word, "=") {
+				return usage("--secret %s…: give NAME or NAME=@FILE; a value on a command line is no secret", name[:strings.IndexByte(name, '=')+1])
+			}
+			if getenv(name) == "" {
+				return usage("--secret %s: not set", name)
+			}
+			p.Secrets = append(p.Secrets, name)
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return usage("--secret %s: %w", name, err)
+		}
+		p.Secrets = append(p.Secrets, name)
+		p.SecretValues[name] = strings.TrimSuffix(string(data), "\n")
+	}
+	return nil
+}
+
+// plain refuses a command line that holds the value of a secret: it would be on record, and in ps(1).
+func plain(argv []string, env environ.Environment) error {
+	for name := range env.Secret {
+		value := env.Vars[name]
+		if len(value) >= 8 && slices.ContainsFunc(argv, func(s string) bool { return strings.Contains(s, value) }) {
+			return usage("the command line holds the value of the secret %s: have the command read it from its environment", name)
+		}
+	}
+	return nil
+}
+
+// envPayload is --env as far as it makes orders equal: names, and the hash of a value that was given.
+func (v *runVerb) envPayload() (words []string) {
+	for _, word := range v.Env {
+		if name, value, ok := strings.Cut(word, "="); ok {
+			sum := sha256.Sum256([]byte(value))
+			word = name + "=sha256:" + hex.EncodeToString(sum[:])
+		}
+		words = append(words, word)
+	}
+	slices.Sort(words)
+	return words
+}
+
+func secretNames(words []string) (names []string) {
+	for _, word := range words {
+		name, _, _ := strings.Cut(word, "=@")
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// processUmask reads the caller's file mode mask, which can only be read by setting it. Nothing else of
+// this process makes files yet.
+func processUmask() int {
+	mask := syscall.Umask(0o077)
+	syscall.Umask(mask)
+	return mask
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"time"
+
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
+)
+
+// stopVerb is `pintle stop`.
+type stopVerb struct {
+	output
+	selection
+	All    bool   `help:"Every run that has not ended."`
+	Reason string `help:"Why; it is kept." placeholder:"TEXT"`
+}
+
+// Run stops runs and returns once it is proven that nothing of them is left.
+func (v *stopVerb) Run(a *app) error {
+	return a.control(v.selection, v.All, "stop", api.MethodStop, v.Reason, v.JSON)
+}
+
+// interruptVerb is `pintle interrupt`.
+type interruptVerb struct {
+	output
+	selection
+	Reason string `help:"Why; it is kept." placeholder:"TEXT"`
+}
+
+// Run interrupts runs and returns once no turn of theirs runs.
+func (v *interruptVerb) Run(a *app) error {
+	return a.control(v.selection, false, "interrupt", api.MethodInterrupt, v.Reason, v.JSON)
+}
+
+func (a *app) control(s selection, all bool, action, method, reason string, asJSON bool) error {
+	d, targets, err := a.targets(s, all, true)
+	if err != nil {
+		return err
+	}
+	return a.each(targets, func(t target) error {
+		answer, err := a.controlOne(d, t, action, method, reason)
+		if err == nil && asJSON {
+			a.print(answer)
+		}
+		return err
+	})
+}
+
+// controlOne records the wish, which stands from then on, and has it carried out. What has ended is
+// stopped already: success, and a notice (case 33).
+func (a *app) controlOne(d *state.Dir, t target, action, method, reason string) (api.Controlled, error) {
+	done := api.Controlled{ExecutionID: t.id, Action: action, Success: true}
+	st, err := state.Read[record.Status](d, record.StatusFile(t.folder))
+	if err == nil && session.Phase(st.Phase) == session.Ended {
+		e, err := record.View(d, t.folder)
+		if err == nil && session.Phase(e.Phase) == session.Ended {
+			a.say("%s has ended already: %s", t.id, e.Outcome)
+			return done, nil
+		}
+	}
+	_, err = record.Cancel(a.ctx, d, t.folder, api.Cancel{Action: action, Reason: reason, RequestedAt: time.Now().UTC()})
+	if err != nil {
+		return done, err
+	}
+	err = a.call(a.ctx, d, nil, method, api.Control{ID: t.id, Reason: reason}, &done)
+	return done, err
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/pintle/pintle/internal/config"
+	"github.com/pintle/pintle/internal/proc"
+	"github.com/pintle/pintle/internal/supervisor"
+	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
+)
+
+// superviseVerb is `pintle supervise`.
+type superviseVerb struct {
+	Run     superviseRun     `cmd:"" default:"withargs" help:"Supervise, in the foreground."`
+	Status  superviseStatus  `cmd:"" help:"Say whether a supervisor runs, and what it holds."`
+	Stop    superviseStop    `cmd:"" help:"End all runs and the supervisor."`
+	Restart superviseRestart `cmd:"" help:"Replace the supervisor; runs go on."`
+}
+
+type superviseRun struct {
+	output
+	Ready bool `hidden:"" help:"Say so on descriptor 3, and wait for one that is leaving."`
+}
+
+// Run supervises until it is told to leave. SIGTERM and SIGINT leave the runtimes to their shims.
+func (v *superviseRun) Run(a *app) error {
+	d, err := a.open()
+	if err != nil {
+		return err
+	}
+	cfg, err := config.Load(a.getenv)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(a.ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	o := supervisor.Options{
+		Dir: d, Config: cfg, Providers: drivers(), Version: Version, Env: a.supervisorEnv(d), Log: os.Stderr,
+	}
+	if v.Ready {
+		ready := os.NewFile(3, "ready")
+		o.Wait = reachLimit / 2
+		o.Ready = func() { _, _ = ready.Write([]byte{1}); _ = ready.Close() }
+	}
+	err = supervisor.Run(ctx, o)
+	if errors.Is(err, supervisor.ErrRunning) {
+		return api.E(api.CodeOwned, "%w", err).WithNext("pintle supervise status")
+	}
+	return err
+}
+
+type superviseStatus struct{ output }
+
+// Run asks the supervisor, or looks at the records if there is none. It starts nothing.
+func (v *superviseStatus) Run(a *app) error {
+	d, err := a.existing()
+	if err != nil {
+		return err
+	}
+	st := api.Supervisor{Runtimes: []api.RuntimeSummary{}}
+	if d != nil {
+		st.Runtimes = supervisor.Runtimes(d)
+		st.Sessions = len(st.Runtimes)
+		if c, _, err := dial(a.ctx, d); err == nil {
+			defer c.Close()
+			if err := c.Call(a.ctx, api.MethodStatus, struct{}{}, &st); err != nil {
+				return err
+			}
+		}
+	}
+	if v.JSON {
+		a.print(st)
+		return nil
+	}
+	if !st.Running {
+		fmt.Fprintf(a.stdout, "not running; %d runtimes\n", len(st.Runtimes))
+		return nil
+	}
+	fmt.Fprintf(a.stdout, "running: pid %d, epoch %d, %d runtimes\n", st.PID, st.Epoch, len(st.Runtimes))
+	return nil
+}
+
+type superviseStop struct{ output }
+
+// Run ends all runs and the supervisor. Where only shims are left, a supervisor is started to end them.
+func (v *superviseStop) Run(a *app) error {
+	d, err := a.existing()
+	if err != nil {
+		return err
+	}
+	if d == nil || (!serving(a.ctx, d) && len(supervisor.Runtimes(d)) == 0) {
+		a.say("no supervisor is running")
+		return nil
+	}
+	return a.dismiss(d, true)
+}
+
+func serving(ctx context.Context, d *state.Dir) bool {
+	c, _, err := dial(ctx, d)
+	if err == nil {
+		c.Close()
+	}
+	return err == nil
+}
+
+// dismiss asks the supervisor to go and waits until its lock is free.
+func (a *app) dismiss(d *state.Dir, runtimes bool) error {
+	c, err := a.reach(a.ctx, d)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	err = c.Call(a.ctx, api.MethodSupervisor, api.Leave{Runtimes: runtimes}, nil)
+	if err != nil && typed(err).Code != api.CodeUnreachable {
+		return err
+	}
+	return a.gone(d)
+}
+
+func (a *app) gone(d *state.Dir) error {
+	ctx, cancel := context.WithTimeout(a.ctx, reachLimit)
+	defer cancel()
+	for ctx.Err() == nil {
+		unlock, err := state.TryLock(d.Path(supervisor.LockFile))
+		if err == nil {
+			unlock()
+			return nil
+		}
+		pause(ctx, 5*time.Millisecond)
+	}
+	return api.E(api.CodeUnreachable, "the supervisor does not leave").WithNext("pintle supervise restart --force")
+}
+
+type superviseRestart struct {
+	output
+	Force bool `help:"Kill one that is frozen; its identity is checked."`
+}
+
+// Run replaces the supervisor. Runtimes stay with their shims and are adopted by the next one.
+func (v *superviseRestart) Run(a *app) error {
+	d, err := a.open()
+	if err != nil {
+		return err
+	}
+	if v.Force {
+		err = a.kill(d)
+	} else if serving(a.ctx, d) {
+		err = a.dismiss(d, false)
+	}
+	if err != nil {
+		return err
+	}
+	c, err := a.reach(a.ctx, d)
+	if err == nil {
+		c.Close()
+	}
+	return err
+}
+
+// kill ends the very process that the record names.
+func (a *app) kill(d *state.Dir) error {
+	rec, err := state.Read[supervisor.Record](d, supervisor.File)
+	if err != nil {
+		return err
+	}
+	if err := proc.Signal(rec.Identity, syscall.SIGKILL); err != nil && !errors.Is(err, proc.ErrGone) {
+		return err
+	}
+	return proc.Await(a.ctx, rec.Identity)
+}
