@@ -12,3 +12,5 @@ require (
 	golang.org/x/sys v0.50.0
 	pgregory.net/rapid v1.3.0
 )
+
+require github.com/rogpeppe/go-internal v1.16.0 // indirect

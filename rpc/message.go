@@ -11,16 +11,17 @@ import (
 	"github.com/pintle/pintle/rpc/api"
 )
 
-// malformed is a line that is no message: the id to answer under, nil if none can be told, and why.
+// malformed is input that is no message.
 type malformed struct {
-	id  json.RawMessage
-	why *api.Error
+	id      json.RawMessage // to answer under; nil if none can be told
+	why     *api.Error
+	closing int // if not 0, the connection cannot go on and is closed with this code
 }
 
 func (m *malformed) Error() string { return m.why.Message }
 
 func refuse(id json.RawMessage, code api.Code, format string, args ...any) *malformed {
-	return &malformed{bytes.Clone(id), api.E(code, format, args...)}
+	return &malformed{id: bytes.Clone(id), why: api.E(code, format, args...)}
 }
 
 // decode reads a line into the library's message type, which it fills only with what check passed: the
@@ -78,7 +79,7 @@ func takes(id json.RawMessage) bool {
 	return id[0] == '"' || json.Unmarshal(id, &number) == nil && number >= 0 && id[0] != '-'
 }
 
-// answer is a response as it is written; with neither result nor error it says "result":null.
+// answer is a response as it is written.
 type answer struct {
 	JSONRPC version         `json:"jsonrpc"`
 	ID      any             `json:"id"` // null when it is not known

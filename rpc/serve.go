@@ -3,15 +3,12 @@ package rpc
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"log"
 	"net"
 	"time"
 
 	"github.com/sourcegraph/jsonrpc2"
-
-	"github.com/pintle/pintle/rpc/api"
 )
 
 // MaxInFlight is how many requests of one connection are carried out at once. Beyond it the connection is
@@ -114,47 +111,4 @@ func (s *Server) logf(format string, args ...any) {
 		return
 	}
 	s.Log(format, args...)
-}
-
-// refuse answers what is no message (C12).
-func (p *Peer) refuse(m *malformed) error {
-	return p.stream.WriteObject(answer{ID: m.id, Error: toWire(m.why)})
-}
-
-// ReadObject is called by the library. What cannot be read on is closed with its code (C12, C13).
-func (p *Peer) readError(err error) error {
-	if errors.Is(err, errEndless) {
-		p.Close(CloseTooLarge, "no newline in 64 MiB")
-	}
-	return err
-}
-
-// frame takes a binary frame, or refuses it (C13).
-func (p *Peer) frame(r io.Reader, size int64) error {
-	if !p.Greeted() {
-		p.Close(CloseHello, "hello expected")
-		return errRefused
-	}
-	if p.srv.OnFrame == nil || size > MaxFrame {
-		if err := discard(r, size); err != nil {
-			return err
-		}
-		return p.refuseFrame(api.E(api.CodeRequest, "a binary frame of %d bytes is not taken here", size))
-	}
-	frame := make([]byte, size)
-	if _, err := io.ReadFull(r, frame); err != nil {
-		return err
-	}
-	if err := p.srv.OnFrame(p, frame); err != nil {
-		return p.refuseFrame(err)
-	}
-	return nil
-}
-
-func (p *Peer) refuseFrame(err error) error {
-	e := api.As(err)
-	return p.Send(NotifyFrame, struct {
-		Code    api.Code `json:"code"`
-		Message string   `json:"message"`
-	}{e.Code, e.Message})
 }

@@ -2,8 +2,6 @@ package rpc
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,29 +12,24 @@ import (
 	"syscall"
 )
 
-// maxPath is the longest socket path in bytes that bind(2) takes everywhere on Linux.
-const maxPath = 107
-
-// ErrDirectory is returned for a socket directory that others could write to.
-var ErrDirectory = errors.New("socket directory is not safe")
-
 // Listen binds a socket at path, 0600, in place of a stale one: the caller holds the lock that says that
-// nobody serves there.
+// nobody serves there. The file stays when the listener is closed. Errors: ErrDirectory, ErrPathTooLong.
 func Listen(path string) (net.Listener, error) {
 	short, done, err := shorten(path)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("remove stale socket: %w", err)
+	if err := removeStale(path); err != nil {
+		return nil, err
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: short, Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
-	// The directory is 0700, so nobody can come in between.
+	// By then the short name may be another directory's. A socket that nobody serves harms nobody.
 	l.SetUnlinkOnClose(false)
+	// Until here only the directory, 0700, kept others out.
 	if err := os.Chmod(path, 0o600); err != nil {
 		_ = l.Close()
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
@@ -44,8 +37,27 @@ func Listen(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// Dial connects to the socket at path, if its directory is ours and so is the one who answers.
-func Dial(ctx context.Context, path string) (net.Conn, error) {
+// removeStale removes a socket, but nothing else: a file in its place is somebody's.
+func removeStale(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err == nil && info.Mode().Type() != fs.ModeSocket:
+		return fmt.Errorf("listen on %s: %w and no socket", path, fs.ErrExist)
+	case err == nil:
+		err = os.Remove(path)
+	}
+	if err != nil {
+		return fmt.Errorf("remove stale socket: %w", err)
+	}
+	return nil
+}
+
+// DialSocket connects to the socket at path, if its directory is ours and so is the one who answers.
+// Errors: ErrDirectory, ErrForeign, ErrPathTooLong, and those of connect(2): fs.ErrNotExist and
+// syscall.ECONNREFUSED mean that nobody serves there.
+func DialSocket(ctx context.Context, path string) (net.Conn, error) {
 	short, done, err := shorten(path)
 	if err != nil {
 		return nil, err
@@ -56,62 +68,38 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", path, err)
 	}
-	if err := checkPeer(conn); err != nil {
+	if _, err := checkPeer(conn); err != nil {
 		_ = conn.Close()
-		return nil, err
+		return nil, fmt.Errorf("dial %s: %w", path, err)
 	}
 	return conn, nil
 }
+
+// Dial is DialSocket.
+func Dial(ctx context.Context, path string) (net.Conn, error) { return DialSocket(ctx, path) }
 
 // shorten checks the directory of a socket and returns a name for it that bind and connect take: a long
 // one goes through a descriptor of the directory, which /proc names in a few bytes.
 func shorten(path string) (short string, done func(), err error) {
 	dir := filepath.Dir(path)
-	if err := checkDirectory(dir); err != nil {
-		return "", nil, err
-	}
 	if len(path) <= maxPath {
-		return path, func() {}, nil
+		return path, func() {}, checkDirectory(dir)
 	}
-	f, err := os.Open(dir)
+	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
-		return "", nil, fmt.Errorf("open socket directory: %w", err)
+		return "", nil, errors.Join(fmt.Errorf("socket directory: %w", err), checkDirectory(dir))
 	}
 	short = "/proc/self/fd/" + strconv.Itoa(int(f.Fd())) + "/" + filepath.Base(path)
+	info, err := f.Stat()
+	if err == nil {
+		err = judge(dir, info)
+	}
+	if _, e := os.Stat(filepath.Dir(short)); err == nil && (e != nil || len(short) > maxPath) {
+		err = fmt.Errorf("%w: %s has %d bytes, at most %d can be bound", ErrPathTooLong, path, len(path), maxPath)
+	}
+	if err != nil {
+		_ = f.Close()
+		return "", nil, err
+	}
 	return short, func() { _ = f.Close() }, nil
 }
-
-// checkDirectory refuses a directory of another user's, or one that others may enter: whoever can write
-// there can put a socket of his own in place of ours.
-func checkDirectory(dir string) error {
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return fmt.Errorf("socket directory: %w", err)
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	switch {
-	case !info.IsDir():
-		return fmt.Errorf("%w: %s is no directory", ErrDirectory, dir)
-	case ok && int(st.Uid) != currentUID():
-		return fmt.Errorf("%w: %s belongs to uid %d", ErrDirectory, dir, st.Uid)
-	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("%w: %s is open to others (mode %04o; chmod 700 it)", ErrDirectory, dir, info.Mode().Perm())
-	}
-	return nil
-}
-
-// SocketDir returns, and makes, the directory for the sockets of a state directory: s in it, or, where the
-// system has no way around a long path, one of this user's under /tmp.
-func SocketDir(stateDir string) (string, error) {
-	dir := filepath.Join(stateDir, "s")
-	if _, err := os.Stat("/proc/self/fd"); err != nil && len(dir)+20 > maxPath {
-		sum := sha256.Sum256([]byte(stateDir))
-		dir = filepath.Join("/tmp", "pintle-"+strconv.Itoa(currentUID()), hex.EncodeToString(sum[:8]))
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("make socket directory: %w", err)
-	}
-	return dir, checkDirectory(dir)
-}
-
-func currentUID() int { return os.Geteuid() }

@@ -19,7 +19,6 @@ import (
 	"bufio"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"time"
@@ -45,11 +44,6 @@ const (
 	CloseProtocol     = 4003
 	CloseToken        = 4401
 	CloseRevoked      = 4403
-)
-
-var (
-	errEndless = errors.New("no newline in too many bytes")
-	errRefused = errors.New("refused") // the connection was closed with a code
 )
 
 // stream is the library's ObjectStream over a connection.
@@ -142,19 +136,10 @@ func (s *stream) bounded() ([]byte, error) {
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return nil, err
 		case total >= MaxSkip:
-			return nil, errEndless
+			return nil, &malformed{closing: CloseTooLarge, why: api.E(api.CodeRequest, "no newline in 64 MiB")}
 		}
 	}
 }
 
 // Close closes the connection.
 func (s *stream) Close() error { return s.conn.Close() }
-
-// discard reads a binary frame away; one so long that nobody can have meant it is an error.
-func discard(r io.Reader, size int64) error {
-	if size > MaxSkip {
-		return fmt.Errorf("binary frame of %d bytes: %w", size, errEndless)
-	}
-	_, err := io.CopyN(io.Discard, r, size)
-	return err
-}

@@ -1,13 +1,12 @@
 package rpc
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"sync"
 	"time"
-
-	"errors"
 )
 
 const (
@@ -25,6 +24,7 @@ const (
 type writer struct {
 	conn    net.Conn
 	timeout time.Duration
+	lingers bool // a peer that closed is left to the reader, who may find its reason
 
 	turn sync.Mutex // held while writing; taken before mu
 
@@ -123,7 +123,10 @@ func (w *writer) put(line []byte) error {
 	if err == nil {
 		return nil
 	}
-	if !errors.Is(err, os.ErrDeadlineExceeded) || n > 0 || !w.interrupted() {
+	switch late := errors.Is(err, os.ErrDeadlineExceeded); {
+	case late && n == 0 && w.interrupted():
+	case !late && w.lingers:
+	default:
 		w.end()
 	}
 	return fmt.Errorf("write message: %w", err)

@@ -54,7 +54,7 @@ const (
 var moves = map[Phase][]Phase{
 	"":        {Queued, Claimed},
 	Queued:    {Claimed, Ended},
-	Claimed:   {Workspace, Waiting, Ended},
+	Claimed:   {Workspace, Started, Running, Waiting, Ended},
 	Workspace: {Started, Waiting, Ended},
 	Started:   {Prompted, Running, Waiting, Ended},
 	Prompted:  {Running, Waiting, Ended},

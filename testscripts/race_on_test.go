@@ -1,0 +1,5 @@
+//go:build race
+
+package testscripts
+
+const raceEnabled = true

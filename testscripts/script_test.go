@@ -1,0 +1,70 @@
+// Package testscripts proves pintle's contract from outside: each .txtar file under testdata is one
+// behaviour, played with the real binary, real processes and a state directory of its own.
+package testscripts
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// binary is the pintle under test, built once, with the race detector if the tests are.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(build(m)) }
+
+func build(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "pintle-bin-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "pintle")
+	args := []string{"build", "-o", binary}
+	if raceEnabled {
+		args = append(args, "-race")
+	}
+	out, err := exec.Command("go", append(args, "../cmd/pintle")...).CombinedOutput()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "build pintle: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		Setup:               setup,
+		Cmds:                words,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+	})
+}
+
+// setup gives a script a state directory with a short path, a home, and an environment in which nothing of
+// the developer's is left. At its end nothing of it may live.
+func setup(e *testscript.Env) error {
+	base, err := os.MkdirTemp("", "pt-")
+	if err != nil {
+		return err
+	}
+	home := filepath.Join(base, "h")
+	e.Vars = []string{
+		"WORK=" + e.WorkDir, "HOME=" + e.WorkDir + "/home", "TMPDIR=" + e.WorkDir + "/tmp", "BASE=" + base,
+		"PATH=" + filepath.Dir(binary) + ":" + os.Getenv("PATH"), "PINTLE_HOME=" + home, "LANG=C.UTF-8",
+		"GORACE=atexit_sleep_ms=0", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
+	}
+	for _, dir := range []string{"home", "tmp"} {
+		if err := os.MkdirAll(filepath.Join(e.WorkDir, dir), 0o700); err != nil {
+			return err
+		}
+	}
+	e.Defer(func() { cleanUp(e, base) })
+	return nil
+}
