@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -195,27 +194,4 @@ func privateDir(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dir
-}
-
-// Root could connect anywhere: the one who listens has to be us.
-func TestForeignPeerIsRefused(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("becoming another user needs root")
-	}
-	path := filepath.Join(privateDir(t), "s")
-	l, err := Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	ours := make(chan net.Conn, 1)
-	go func() { conn, _ := l.Accept(); ours <- conn }()
-	conn, err := dialAs(65534, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if err := Serve(t.Context(), <-ours, echo); !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), "65534") {
-		t.Errorf("error %v", err)
-	}
 }

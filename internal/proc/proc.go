@@ -8,7 +8,6 @@
 package proc
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"syscall"
@@ -20,11 +19,13 @@ var (
 	ErrGone = errors.New("process is gone")
 	// ErrNoChildren is returned by NextExited when there is nothing to wait for.
 	ErrNoChildren = errors.New("no children")
-	// ErrRefused is returned for a signal to pid 1, to every process, or to our own group.
+	// ErrRefused is returned for a signal to pid 1, to every process, or to our own group, and by KillAll
+	// when it is told to kill its own process. It is a mistake of the caller.
 	ErrRefused = errors.New("refusing to signal")
 )
 
-// Identity names one process for good.
+// Identity names one process for good. Two processes can only share it if all pids were handed out once
+// within one clock tick (10 ms).
 type Identity struct {
 	PID        int    `json:"pid"`
 	StartTicks uint64 `json:"startTicks"` // since boot, in the kernel's clock ticks
@@ -51,11 +52,16 @@ func (l Liveness) String() string {
 type Stat struct {
 	PID, PPID, PGID, SID int
 	Comm                 string
-	State                byte // R S D T Z …; Z and X are dead
+	State                byte // R S D T Z …
 	StartTicks           uint64
+	Threads              int // 0 where the system does not say
 }
 
-func (s Stat) dead() bool { return s.State == 'Z' || s.State == 'X' || s.State == 'x' }
+// dead is not just a matter of the state: a process whose first thread has ended shows as a zombie while
+// its other threads run on, and the kernel lets nobody wait for it until they have ended too.
+func (s Stat) dead() bool {
+	return s.State == 'X' || s.State == 'x' || (s.State == 'Z' && s.Threads <= 1)
+}
 
 // Tagged is a live process whose environment carries a token.
 type Tagged struct {
@@ -69,6 +75,7 @@ type Exit struct {
 	PID    int
 	Code   int
 	Signal syscall.Signal
+	Core   bool // a core was dumped
 }
 
 // Identify returns the identity of a live process, or ErrGone.
@@ -89,19 +96,44 @@ func Identify(pid int) (Identity, error) {
 
 // Liveness says whether that very process lives.
 func (id Identity) Liveness() Liveness {
-	if id.PID <= 0 {
-		return Dead
-	}
-	now, err := Identify(id.PID)
-	switch {
+	switch err := id.check(); {
+	case err == nil:
+		return Alive
 	case errors.Is(err, ErrGone):
 		return Dead
-	case err != nil:
-		return Uncertain
-	case now != id:
-		return Dead
 	}
-	return Alive
+	return Uncertain
+}
+
+// check returns nil if that very process lives, ErrGone if it is proven not to, else why nobody can tell.
+func (id Identity) check() error {
+	if id.PID <= 0 {
+		return fmt.Errorf("process %d: %w", id.PID, ErrGone)
+	}
+	boot, err := BootID()
+	if err != nil {
+		return err
+	}
+	if boot != id.BootID {
+		return fmt.Errorf("process %d of an earlier boot: %w", id.PID, ErrGone)
+	}
+	now, err := Read(id.PID)
+	if err != nil {
+		return err
+	}
+	if now.dead() || now.StartTicks != id.StartTicks {
+		return fmt.Errorf("process %d: %w", id.PID, ErrGone)
+	}
+	return nil
+}
+
+// absent is what a missing entry in the process table means. It proves nothing by itself: where /proc is
+// mounted with hidepid, what belongs to others is just not shown. Signal 0 sends nothing.
+func absent(pid int) error {
+	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("process %d is hidden from us", pid)
+	}
+	return fmt.Errorf("process %d: %w", pid, ErrGone)
 }
 
 // signalable refuses what would reach more than one process of ours.
@@ -129,41 +161,4 @@ func SignalGroup(pgid int, sig syscall.Signal) error {
 		return fmt.Errorf("signal group %d: %w", pgid, err)
 	}
 	return nil
-}
-
-// KillAll sends SIGKILL to all that find returns, over and over, since a tree may fork while it is being
-// killed, until find returns none. When ctx ends first it returns what is left.
-func KillAll(ctx context.Context, find func() ([]Identity, error)) (left []Identity, err error) {
-	for {
-		found, err := find()
-		if err != nil || len(found) == 0 {
-			return nil, err
-		}
-		for _, id := range found {
-			if err := Signal(id, syscall.SIGKILL); err != nil && !errors.Is(err, ErrGone) {
-				return found, err
-			}
-		}
-		if err := awaitAll(ctx, found); err != nil {
-			return living(found), nil
-		}
-	}
-}
-
-func awaitAll(ctx context.Context, ids []Identity) error {
-	for _, id := range ids {
-		if err := Await(ctx, id); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
-}
-
-func living(ids []Identity) (left []Identity) {
-	for _, id := range ids {
-		if id.Liveness() != Dead {
-			left = append(left, id)
-		}
-	}
-	return left
 }

@@ -34,8 +34,11 @@ func BootClock() time.Duration {
 // Read returns the status of a process, zombies too; ErrGone if there is none.
 func Read(pid int) (Stat, error) {
 	kp, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
-	if err != nil || int(kp.Proc.P_pid) != pid {
-		return Stat{}, fmt.Errorf("process %d: %w", pid, ErrGone)
+	if errors.Is(err, unix.EIO) || errors.Is(err, unix.ESRCH) { // EIO: x/sys got no entry
+		return Stat{}, absent(pid)
+	}
+	if err != nil {
+		return Stat{}, fmt.Errorf("read process %d: %w", pid, err)
 	}
 	return statOf(kp), nil
 }
@@ -60,10 +63,17 @@ func Signal(id Identity, sig syscall.Signal) error {
 	if err := signalable(id.PID); err != nil {
 		return err
 	}
-	if id.Liveness() == Dead {
+	if err := id.check(); err != nil {
+		return err
+	}
+	err := syscall.Kill(id.PID, sig)
+	if errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("process %d: %w", id.PID, ErrGone)
 	}
-	return syscall.Kill(id.PID, sig)
+	if err != nil {
+		return fmt.Errorf("signal process %d: %w", id.PID, err)
+	}
+	return nil
 }
 
 // Await returns nil once that very process is dead, or the context's error.

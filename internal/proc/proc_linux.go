@@ -2,6 +2,7 @@ package proc
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,12 +39,16 @@ func BootClock() time.Duration {
 func Read(pid int) (Stat, error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-		return Stat{}, fmt.Errorf("process %d: %w", pid, ErrGone)
+		return Stat{}, absent(pid)
 	}
 	if err != nil {
 		return Stat{}, fmt.Errorf("read process %d: %w", pid, err)
 	}
-	return ParseStat(b)
+	st, err := ParseStat(b)
+	if err != nil {
+		return Stat{}, fmt.Errorf("read process %d: %w", pid, err)
+	}
+	return st, nil
 }
 
 // Args is the command line of a process.
@@ -56,23 +61,24 @@ func Args(pid int) ([]string, error) {
 }
 
 // open returns a pidfd of that very process: the identity is checked after the descriptor is held, so the
-// pid cannot be given to another process in between.
+// pid cannot be given to another process in between. Whose identity cannot be read is not opened.
 func (id Identity) open() (int, error) {
 	if err := signalable(id.PID); err != nil {
 		return -1, err
 	}
-	fd, err := unix.PidfdOpen(id.PID, 0)
-	if errors.Is(err, unix.ESRCH) {
-		return -1, fmt.Errorf("process %d: %w", id.PID, ErrGone)
+	fd, openErr := unix.PidfdOpen(id.PID, 0)
+	err := id.check()
+	if openErr == nil && err == nil {
+		return fd, nil
 	}
-	if err != nil {
-		return -1, fmt.Errorf("open process %d: %w", id.PID, err)
-	}
-	if id.Liveness() == Dead {
+	if openErr == nil {
 		_ = unix.Close(fd)
+	}
+	// Gone comes first: a pid that is a thread's by now cannot be opened, with an error that varies.
+	if errors.Is(openErr, unix.ESRCH) || errors.Is(err, ErrGone) {
 		return -1, fmt.Errorf("process %d: %w", id.PID, ErrGone)
 	}
-	return fd, nil
+	return -1, fmt.Errorf("open process %d: %w", id.PID, cmp.Or(openErr, err))
 }
 
 // Signal signals that very process, or returns ErrGone.
@@ -119,7 +125,8 @@ func Await(ctx context.Context, id Identity) error {
 }
 
 // WithToken returns the live processes whose environment has name=value with a value that match accepts.
-// What vanishes or may not be read meanwhile is left out.
+// What vanishes or may not be read meanwhile is left out. It is the environment that the program was
+// started with; one that cleared it is only found by Descendants.
 func WithToken(name string, match func(value string) bool) ([]Tagged, error) {
 	pids, err := pids()
 	if err != nil {
@@ -133,6 +140,10 @@ func WithToken(name string, match func(value string) bool) ([]Tagged, error) {
 		}
 		id, err := Identify(pid)
 		if err != nil {
+			continue
+		}
+		// Once more: the pid may have been given to another process before it was identified.
+		if again, ok := Variable(pid, name); !ok || again != value {
 			continue
 		}
 		args, _ := Args(pid)
@@ -162,10 +173,7 @@ func pids() ([]int, error) {
 
 // Variable looks a variable up in the environment that a process was started with.
 func Variable(pid int, name string) (string, bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	if err != nil {
-		return "", false
-	}
+	b := environ(pid)
 	key := []byte(name + "=")
 	for len(b) > 0 {
 		entry, rest, _ := bytes.Cut(b, []byte{0})
@@ -177,64 +185,24 @@ func Variable(pid int, name string) (string, bool) {
 	return "", false
 }
 
-// Descendants returns the live processes below root. One that spare accepts is left out with all below it.
-func Descendants(root int, spare func(Stat, []string) bool) ([]Identity, error) {
-	children, err := childrenTable(root)
-	if err != nil {
-		return nil, err
+// environ is the initial environment of a process. A first thread that has ended shows an empty one; the
+// other threads still have it.
+func environ(pid int) []byte {
+	base := "/proc/" + strconv.Itoa(pid)
+	b, err := os.ReadFile(base + "/environ")
+	if err != nil || len(b) > 0 {
+		return b
 	}
-	boot, err := BootID()
-	if err != nil {
-		return nil, err
+	if st, err := Read(pid); err != nil || st.State != 'Z' || st.dead() {
+		return nil
 	}
-	var found []Identity
-	for queue := children(root); len(queue) > 0; queue = queue[1:] {
-		st, err := Read(queue[0])
-		if err != nil {
-			continue
-		}
-		if args, _ := Args(st.PID); spare != nil && spare(st, args) {
-			continue
-		}
-		if !st.dead() {
-			found = append(found, Identity{PID: st.PID, StartTicks: st.StartTicks, BootID: boot})
-		}
-		queue = append(queue, children(st.PID)...)
-	}
-	return found, nil
-}
-
-// childrenTable returns how to look up children: from the kernel's own lists, which exist where it was
-// built with checkpoint support (CONFIG_PROC_CHILDREN), else from one look at all processes.
-func childrenTable(root int) (func(int) []int, error) {
-	if _, err := os.Stat("/proc/" + strconv.Itoa(root) + "/task/" + strconv.Itoa(root) + "/children"); err == nil {
-		return kernelChildren, nil
-	}
-	all, err := pids()
-	if err != nil {
-		return nil, err
-	}
-	below := map[int][]int{}
-	for _, pid := range all {
-		if st, err := Read(pid); err == nil {
-			below[st.PPID] = append(below[st.PPID], pid)
-		}
-	}
-	return func(pid int) []int { return below[pid] }, nil
-}
-
-func kernelChildren(pid int) (children []int) {
-	base := "/proc/" + strconv.Itoa(pid) + "/task"
-	tasks, _ := os.ReadDir(base)
+	tasks, _ := os.ReadDir(base + "/task")
 	for _, task := range tasks {
-		b, _ := os.ReadFile(base + "/" + task.Name() + "/children")
-		for _, field := range strings.Fields(string(b)) {
-			if child, err := strconv.Atoi(field); err == nil {
-				children = append(children, child)
-			}
+		if b, _ := os.ReadFile(base + "/task/" + task.Name() + "/environ"); len(b) > 0 {
+			return b
 		}
 	}
-	return children
+	return nil
 }
 
 // BecomeSubreaper has orphans below this process become its children (PR_SET_CHILD_SUBREAPER): what calls
@@ -262,18 +230,4 @@ func NextExited() (int, error) {
 			return siginfoPID(&info), nil
 		}
 	}
-}
-
-// Zombies returns the children of this process that have exited and were not reaped.
-func Zombies() (zombies []int) {
-	children, err := childrenTable(os.Getpid())
-	if err != nil {
-		return nil
-	}
-	for _, pid := range children(os.Getpid()) {
-		if st, err := Read(pid); err == nil && st.dead() {
-			zombies = append(zombies, pid)
-		}
-	}
-	return zombies
 }

@@ -27,6 +27,9 @@ func ParseStat(b []byte) (Stat, error) {
 			return Stat{}, fmt.Errorf("%w: %w", errStat, err)
 		}
 	}
+	if st.Threads, err = strconv.Atoi(string(fields[17])); err != nil { // field 20 of the line
+		return Stat{}, fmt.Errorf("%w: %w", errStat, err)
+	}
 	st.StartTicks, err = strconv.ParseUint(string(fields[19]), 10, 64) // field 22 of the line
 	if err != nil {
 		return Stat{}, fmt.Errorf("%w: %w", errStat, err)
