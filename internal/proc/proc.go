@@ -144,8 +144,9 @@ func signalable(pid int) error {
 	return nil
 }
 
-// SignalGroup signals the process group pgid; ErrGone if it has no member. The caller holds the group's
-// leader unreaped or knows that it lives: only so does the number still mean this group.
+// SignalGroup signals the process group pgid; ErrGone if it has no member. An unreaped zombie is one still,
+// so success does not mean that anything lived. The caller holds the group's leader unreaped or knows that
+// it lives: only so does the number still mean this group.
 func SignalGroup(pgid int, sig syscall.Signal) error {
 	if err := signalable(pgid); err != nil {
 		return err

@@ -185,12 +185,12 @@ func Variable(pid int, name string) (string, bool) {
 	return "", false
 }
 
-// environ is the initial environment of a process. A first thread that has ended shows an empty one; the
-// other threads still have it.
+// environ is the initial environment of a process. A first thread that has ended shows none (ESRCH, an empty
+// one on older kernels); the other threads still have it.
 func environ(pid int) []byte {
 	base := "/proc/" + strconv.Itoa(pid)
 	b, err := os.ReadFile(base + "/environ")
-	if err != nil || len(b) > 0 {
+	if len(b) > 0 || (err != nil && !errors.Is(err, syscall.ESRCH)) {
 		return b
 	}
 	if st, err := Read(pid); err != nil || st.State != 'Z' || st.dead() {
