@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -55,7 +56,9 @@ func (s *Supervisor) Handle(ctx context.Context, p *rpc.Peer, method string, par
 // call decodes the parameters strictly: an unknown field is a mistake that must not pass for done.
 func call[T any](ctx context.Context, params json.RawMessage, f func(context.Context, T) (any, error)) (any, error) {
 	var v T
-	if err := json.Unmarshal(params, &v); err != nil {
+	d := json.NewDecoder(bytes.NewReader(params))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&v); err != nil {
 		return nil, api.E(api.CodeParams, "parameters: %w", err)
 	}
 	return f(ctx, v)

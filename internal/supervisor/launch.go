@@ -8,6 +8,7 @@ import (
 	"errors"
 	"maps"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/pintle/pintle/internal/crash"
@@ -67,16 +68,16 @@ func (r *run) needEnv(ctx context.Context, names []string) {
 	r.wait(nil)
 }
 
-// prepare writes the records that a runtime needs before it is started: workspace, session, journal, and
-// last the runtime's own, which is the intent.
+// prepare writes the records that a runtime needs before it is started: workspace, session and journal side
+// by side, since their syncs then share the disk's flushes, and last the runtime's own, which is the intent.
 func (r *run) prepare(ctx context.Context) error {
-	if err := r.prepareWorkspace(ctx); err != nil {
-		return err
-	}
-	if err := r.prepareSession(); err != nil {
-		return err
-	}
-	if err := r.s.dir.Mkdir("runtimes", r.st.RuntimeID); err != nil {
+	var w, s, x error
+	var all sync.WaitGroup
+	all.Go(func() { w = r.prepareWorkspace(ctx) })
+	all.Go(func() { s = r.prepareSession() })
+	all.Go(func() { x = r.s.dir.Mkdir("runtimes", r.st.RuntimeID) })
+	all.Wait()
+	if err := errors.Join(w, s, x); err != nil {
 		return err
 	}
 	return state.Put(ctx, r.s.dir, record.RuntimeFile(r.st.RuntimeID), record.Runtime{

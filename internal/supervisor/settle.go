@@ -196,25 +196,29 @@ func (r *run) hasEnv() bool {
 	return ok
 }
 
-// say puts the end into the journal. The spool goes before: once the end is told, no file holds what was
-// not masked.
+// say puts the end into the journal. Where there are secrets the spool goes before: once the end is told, no
+// file holds what was not masked.
 func (r *run) say(v verdict, left []proc.Identity) error {
 	exited := map[string]any{"runtime": r.st.RuntimeID}
 	if len(left) > 0 {
 		exited["left"] = left
 	}
-	if err := r.rt.note(true, event("runtime_exited", exited)); err != nil {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	gone, ended := event("runtime_exited", exited), journal.Event{Type: "turn_ended", Data: data}
+	if len(r.spec.Environment.Secrets) == 0 {
+		return r.rt.note(true, gone, ended) // the spool goes with the runtime's directory
+	}
+	if err := r.rt.note(true, gone); err != nil {
 		return err
 	}
 	crash.At("supervisor.taken")
 	if err := r.dropSpool(); err != nil {
 		return err
 	}
-	data, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return r.rt.note(true, journal.Event{Type: "turn_ended", Data: data})
+	return r.rt.note(true, ended)
 }
 
 func (r *run) dropSpool() error {
@@ -228,7 +232,7 @@ func (r *run) dropSpool() error {
 
 // close writes the result and the record, which is what everybody waits for.
 func (r *run) close(v verdict, text []byte) error {
-	if err := r.s.dir.WriteSide(record.TextFile(r.folder), text); err != nil {
+	if err := r.writeText(text); err != nil {
 		return fmt.Errorf("write text: %w", err)
 	}
 	now := time.Now().UTC()
@@ -245,6 +249,18 @@ func (r *run) close(v verdict, text []byte) error {
 	crash.At("supervisor.ended")
 	r.s.dir.CleanTemporary(filepath.Dir(record.StatusFile(r.folder)))
 	return r.s.dropRuntime(r.st.RuntimeID)
+}
+
+// writeText puts the text beside the record; no file is an empty one.
+func (r *run) writeText(text []byte) error {
+	path := record.TextFile(r.folder)
+	if len(text) > 0 {
+		return r.s.dir.WriteSide(path, text)
+	}
+	if err := os.Remove(r.s.dir.Path(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // changes names what the run left changed in its repository.

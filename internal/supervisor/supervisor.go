@@ -182,10 +182,14 @@ func (s *Supervisor) serve(listener net.Listener) error {
 	return nil
 }
 
+// helloTimeout is how long a connection may take to say hello (C4).
+const helloTimeout = 15 * time.Second
+
 func (s *Supervisor) serveConn(conn net.Conn) {
 	s.count(1)
 	defer s.count(-1)
-	if err := rpc.Serve(s.ctx, conn, s); err != nil {
+	server := &rpc.Server{Handler: s, Hello: helloTimeout, Log: s.log.Printf}
+	if err := server.Serve(s.ctx, conn); err != nil {
 		s.log.Printf("connection: %v", err)
 	}
 }
