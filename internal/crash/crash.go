@@ -3,15 +3,19 @@
 // It is always compiled in, costs one comparison of an empty string when off, and is armed by the
 // environment variable PINTLE_CRASH alone:
 //
-//	PINTLE_CRASH=kill:NAME@FILE   the first process to pass NAME creates FILE and dies there
-//	PINTLE_CRASH=log:FILE         every point that is passed is appended to FILE, a name a line
+//	PINTLE_CRASH=kill:NAME@FILE     the first process to pass NAME dies there
+//	PINTLE_CRASH=kill:NAME#N@FILE   the one that passes it as the Nth does
+//	PINTLE_CRASH=log:FILE           every point that is passed is appended to FILE, a name a line
 //
-// FILE makes the death happen once over all processes that inherit the variable, so that the
-// successor of a killed process lives.
+// FILE counts the passes over all processes that inherit the variable, a dot each, so that the
+// death happens once and the successor of a killed process lives. Who died there adds what it was:
+// its first argument.
 package crash
 
 import (
+	"io"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -34,8 +38,13 @@ func fire(name string) {
 	case "log":
 		note(rest, name)
 	case "kill":
-		want, file, _ := strings.Cut(rest, "@")
-		if want == name && first(file) {
+		which, file, _ := strings.Cut(rest, "@")
+		want, nth, ok := strings.Cut(which, "#")
+		if !ok {
+			nth = "1"
+		}
+		if want == name && strconv.FormatInt(pass(file), 10) == nth {
+			note(file, strings.Join(os.Args[1:2], ""))
 			die()
 		}
 	}
@@ -50,15 +59,19 @@ func note(file, name string) {
 	_, _ = f.WriteString(name + "\n")
 }
 
-// first reports whether this call was the one to create file: the kernel's O_EXCL decides between
-// processes that reach the point together.
-func first(file string) bool {
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+// pass returns how many have passed so far, this one included. The kernel decides between processes
+// that reach the point together: an append and the position behind it are one.
+func pass(file string) int64 {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return false
+		return 0
 	}
-	_ = f.Close()
-	return true
+	defer f.Close()
+	if _, err := f.WriteString("."); err != nil {
+		return 0
+	}
+	at, _ := f.Seek(0, io.SeekCurrent)
+	return at
 }
 
 // die does not return: SIGKILL to oneself is delivered before kill(2) is back in this thread, and
