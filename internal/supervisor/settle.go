@@ -302,27 +302,39 @@ func (rt *runtime) recall() (text []byte, said *verdict, err error) {
 	if !rt.recovered() {
 		return rt.text.bytes(), nil, nil
 	}
-	events, err := journal.ReadAll(rt.r.s.dir.Path(record.JournalDir(rt.r.st.Session)), 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	turn := fmt.Sprintf("t%d", rt.r.st.Attempt)
+	reader := journal.NewReader(rt.r.s.dir.Path(record.JournalDir(rt.r.st.Session)), 0)
+	defer reader.Close()
 	var all tail
-	for _, e := range events {
-		switch {
-		case e.Turn != turn || e.Execution != rt.r.st.ID:
-		case e.Type == "agent_message_chunk":
-			if b, err := command.Bytes(e.Data); err == nil {
-				all.write(b)
-			}
-		case e.Type == "turn_ended":
-			said = &verdict{}
-			if err := json.Unmarshal(e.Data, said); err != nil {
-				return nil, nil, fmt.Errorf("verdict in the journal: %w", err)
+	for {
+		events, err := reader.Next()
+		if err != nil || len(events) == 0 {
+			return all.bytes(), said, err
+		}
+		for _, e := range events {
+			if said, err = rt.recollect(e, &all, said); err != nil {
+				return nil, nil, err
 			}
 		}
 	}
-	return all.bytes(), said, nil
+}
+
+// recollect takes one event of the journal for this attempt's text or verdict.
+func (rt *runtime) recollect(e journal.Event, text *tail, said *verdict) (*verdict, error) {
+	if e.Turn != fmt.Sprintf("t%d", rt.r.st.Attempt) || e.Execution != rt.r.st.ID {
+		return said, nil
+	}
+	switch e.Type {
+	case "agent_message_chunk":
+		if b, err := command.Bytes(e.Data); err == nil {
+			text.write(b)
+		}
+	case "turn_ended":
+		said = &verdict{}
+		if err := json.Unmarshal(e.Data, said); err != nil {
+			return nil, fmt.Errorf("verdict in the journal: %w", err)
+		}
+	}
+	return said, nil
 }
 
 // recovered reports whether another supervisor, or an earlier step of this one, may have written to the
