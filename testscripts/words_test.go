@@ -33,6 +33,29 @@ var words = map[string]func(ts *testscript.TestScript, neg bool, args []string){
 	"thaw":     func(ts *testscript.TestScript, _ bool, args []string) { signalFile(ts, args[0], syscall.SIGCONT) },
 	"nobody":   nobody,
 	"rebooted": rebooted,
+	"exits":    exits,
+	"events":   events,
+	"home":     moveHome,
+	"tmpfs":    tmpfs,
+}
+
+// condition is what a script can ask of the machine: [root], and [tmpfs] for one that may mount.
+func condition(name string) (bool, error) {
+	switch name {
+	case "root":
+		return os.Geteuid() == 0, nil
+	case "tmpfs":
+		dir, err := os.MkdirTemp("", "pt-mount-")
+		if err != nil {
+			return false, err
+		}
+		defer os.Remove(dir)
+		if exec.Command("mount", "-t", "tmpfs", "-o", "size=64k", "pintle", dir).Run() != nil {
+			return false, nil
+		}
+		return true, exec.Command("umount", dir).Run()
+	}
+	return false, fmt.Errorf("unknown condition %q", name)
 }
 
 // until waits for a fact.
@@ -60,7 +83,7 @@ func command(ts *testscript.TestScript, args ...string) *exec.Cmd {
 	}
 	c := exec.Command(path, args[1:]...)
 	c.Dir = ts.MkAbs(".")
-	for _, name := range []string{"WORK", "HOME", "TMPDIR", "PATH", "PINTLE_HOME", "LANG", "GORACE", "BASE"} {
+	for _, name := range []string{"WORK", "HOME", "TMPDIR", "PATH", "PINTLE_HOME", "LANG", "GORACE", "BASE", "PINTLE_CONFIG"} {
 		c.Env = append(c.Env, name+"="+ts.Getenv(name))
 	}
 	return c
@@ -183,6 +206,64 @@ func lines(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// exits N CMD ARG…: the command's exit code is N.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	err := ts.Exec(args[1], args[2:]...)
+	var exit *exec.ExitError
+	got := 0
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if strconv.Itoa(got) != args[0] {
+		ts.Fatalf("%s: exit code %d, want %s", strings.Join(args[1:], " "), got, args[0])
+	}
+}
+
+// events FILE: every line is one JSON object, and their sequences rise.
+func events(ts *testscript.TestScript, _ bool, args []string) {
+	last := uint64(0)
+	for line := range strings.Lines(ts.ReadFile(args[0])) {
+		var e struct{ Seq uint64 }
+		if err := json.Unmarshal([]byte(line), &e); err != nil || e.Seq <= last {
+			ts.Fatalf("event behind %d: %v: %.200q", last, err, line)
+		}
+		last = e.Seq
+	}
+	if last == 0 {
+		ts.Fatalf("%s: no events", args[0])
+	}
+}
+
+// home DIR: goes on with another state directory, of which nothing may be left at the end either.
+func moveHome(ts *testscript.TestScript, _ bool, args []string) {
+	home := ts.MkAbs(args[0])
+	ts.Setenv("PINTLE_HOME", home)
+	ts.Defer(func() { leave(home) })
+}
+
+// leave ends all that has the state directory in its environment.
+func leave(home string) {
+	stop := exec.Command(binary, "supervise", "stop")
+	stop.Env = append(os.Environ(), "PINTLE_HOME="+home)
+	_ = stop.Run()
+	_ = killAll(home)
+}
+
+// tmpfs DIR SIZE: mounts a file system of that size until the script ends.
+func tmpfs(ts *testscript.TestScript, _ bool, args []string) {
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o700))
+	ts.Check(exec.Command("mount", "-t", "tmpfs", "-o", "mode=0700,size="+args[1], "pintle", dir).Run())
+	ts.Defer(func() {
+		leave(dir)
+		if err := exec.Command("umount", dir).Run(); err != nil {
+			_ = exec.Command("umount", "-l", dir).Run()
+		}
+	})
+}
+
 // nobody: waits until no process of this script's state directory but its supervisor is left.
 func nobody(ts *testscript.TestScript, _ bool, _ []string) {
 	home := ts.Getenv("PINTLE_HOME")
@@ -257,4 +338,52 @@ func cleanUp(e *testscript.Env, base string) {
 		e.T().FailNow()
 	}
 	_ = os.RemoveAll(base)
+}
+
+// code N CMD ARG…: runs a command that exits with N; its output is there as after exec.
+func code(ts *testscript.TestScript, _ bool, args []string) {
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%s: %v", args[1], err)
+		}
+		got = exit.ExitCode()
+	}
+	if strconv.Itoa(got) != args[0] {
+		ts.Fatalf("%s: exit code %d, want %s", strings.Join(args[1:], " "), got, args[0])
+	}
+}
+
+// start NAME CMD ARG…: starts a command of which signals can be sent to NAME.pid; its output goes to NAME.out
+// and NAME.err.
+func start(ts *testscript.TestScript, _ bool, args []string) {
+	file := func(ext string) *os.File {
+		f, err := os.Create(ts.MkAbs(args[0] + ext))
+		ts.Check(err)
+		return f
+	}
+	c := command(ts, args[1:]...)
+	out, errs := file(".out"), file(".err")
+	c.Stdout, c.Stderr = out, errs
+	ts.Check(c.Start())
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".pid"), []byte(strconv.Itoa(c.Process.Pid)), 0o600))
+	rc, done := ts.MkAbs(args[0]+".rc"), make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = c.Wait()
+		_, _ = out.Close(), errs.Close()
+		_ = os.WriteFile(rc+"~", []byte(strconv.Itoa(c.ProcessState.ExitCode())), 0o600)
+		_ = os.Rename(rc+"~", rc)
+	}()
+	ts.Defer(func() { _ = c.Process.Kill(); <-done })
+}
+
+// ended NAME N: waits until what was started exits, with code N. -1 is by a signal.
+func ended(ts *testscript.TestScript, _ bool, args []string) {
+	rc := ts.MkAbs(args[0] + ".rc")
+	until(ts, args[0]+" has ended", func() bool { _, err := os.Stat(rc); return err == nil })
+	if got := ts.ReadFile(args[0] + ".rc"); got != args[1] {
+		ts.Fatalf("%s: exit code %s, want %s\n%s", args[0], got, args[1], ts.ReadFile(args[0]+".err"))
+	}
 }
