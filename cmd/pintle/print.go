@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
 	"strings"
 
 	"github.com/pintle/pintle/internal/config"
@@ -43,12 +42,6 @@ func typed(err error) *api.Error {
 		return api.E(api.CodeNotOurs, "%w", err)
 	}
 	return api.As(err)
-}
-
-// terminal reports whether f is one.
-func terminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && info.Mode()&os.ModeDevice != 0 && f.Name() != os.DevNull
 }
 
 // labels parses k=v words.

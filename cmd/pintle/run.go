@@ -257,8 +257,12 @@ func (f *follower) replay() error {
 		return nil
 	}
 	if f.v.Out != "" {
-		f.start()
-		_, _ = f.sink.Write(text)
+		if err := f.start(); err != nil {
+			return err
+		}
+		if _, err := f.sink.Write(text); err != nil {
+			return fmt.Errorf("-o %s: %w", f.v.Out, state.Full(err))
+		}
 	}
 	return f.end(e)
 }

@@ -121,7 +121,7 @@ func (v *waitVerb) Run(a *app) error {
 	for _, t := range targets {
 		go func() { results <- a.waitFor(ctx, d, t) }()
 	}
-	return v.collect(a, ctx, results, len(targets))
+	return v.collect(ctx, a, results, len(targets))
 }
 
 // waitFor waits for one run. One that has ended needs no supervisor.
@@ -139,7 +139,7 @@ func (a *app) waitFor(ctx context.Context, d *state.Dir, t target) (w waited) {
 	return w
 }
 
-func (v *waitVerb) collect(a *app, ctx context.Context, results <-chan waited, n int) error {
+func (v *waitVerb) collect(ctx context.Context, a *app, results <-chan waited, n int) error {
 	var worst error
 	for range n {
 		w := <-results

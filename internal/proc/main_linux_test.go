@@ -57,7 +57,7 @@ func block(sig syscall.Signal) uint64 {
 	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &set, &old); err != nil {
 		panic(err)
 	}
-	return uint64(old.Val[0])
+	return old.Val[0]
 }
 
 // headless ends the first thread of the process and leaves the others running.

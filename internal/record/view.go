@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/pintle/pintle/internal/proc"
 	"github.com/pintle/pintle/internal/session"
@@ -51,7 +52,8 @@ func renewed(d *state.Dir, folder string, st Status) (api.Execution, error) {
 		return st.Execution, err
 	}
 	e := claimed(spec)
-	e.Session, e.Workspace, e.Attempts, e.Fence = st.Session, st.Workspace, append(st.Attempts, Past(st)), st.Fence
+	e.Session, e.Workspace, e.Fence = st.Session, st.Workspace, st.Fence
+	e.Attempts = append(slices.Clone(st.Attempts), Past(st))
 	return e, nil
 }
 

@@ -82,11 +82,12 @@ func run() error {
 const claimLimit = 2 * time.Second
 
 func claim(d *state.Dir, runtime string) (unlock func(), err error) {
-	for until := time.Now().Add(claimLimit); ; time.Sleep(time.Millisecond) {
+	for until := time.Now().Add(claimLimit); ; {
 		unlock, err = Dead(d, runtime)
 		if !errors.Is(err, state.ErrLocked) || time.Now().After(until) {
 			break
 		}
+		time.Sleep(time.Millisecond) //nolint:forbidigo // flock(2) has no wait with a deadline
 	}
 	if err != nil {
 		return nil, fmt.Errorf("claim runtime %s: %w", runtime, err)

@@ -60,7 +60,7 @@ func (s *spool) write(p []byte) error {
 			return err
 		}
 		s.mu.Unlock()
-		time.Sleep(retryFull)
+		time.Sleep(retryFull) //nolint:forbidigo // nothing tells when a disk has space again
 		s.mu.Lock()
 	}
 }

@@ -117,7 +117,7 @@ func acquire(ctx context.Context, o Options) (func(), error) {
 		if time.Now().After(until) || ctx.Err() != nil {
 			return nil, ErrRunning
 		}
-		time.Sleep(5 * time.Millisecond) // flock(2) has no wait with a deadline
+		time.Sleep(5 * time.Millisecond) //nolint:forbidigo // flock(2) has no wait with a deadline
 	}
 }
 

@@ -164,7 +164,7 @@ func As(err error) *Error {
 	if !errors.As(err, &e) {
 		return &Error{Code: CodeInternal, Message: err.Error(), cause: err}
 	}
-	if err == error(e) {
+	if err == error(e) { //nolint:errorlint // the very same value is meant
 		return e
 	}
 	c := *e
