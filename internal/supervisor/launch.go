@@ -199,17 +199,19 @@ func (r *run) nextTry(ctx context.Context, at time.Time) error {
 	return r.again()
 }
 
-// again gives the attempt another runtime: the one before began nothing.
+// again gives the attempt another runtime: the one before began nothing. Its directory goes first, with the
+// lock in it: were it still there after the record names another, a shim of it that is late could lock it
+// and begin as well. Killed in between, the same id begins anew, under one lock for both.
 func (r *run) again() error {
-	old := r.st.RuntimeID
+	if err := r.s.dropRuntime(r.st.RuntimeID); err != nil {
+		return err
+	}
+	crash.At("supervisor.dropped")
 	r.st.RuntimeID = newID("x")
 	if boot, err := proc.BootID(); err == nil {
 		r.st.BootID = boot
 	}
-	if err := r.save(session.Phase(r.st.Phase)); err != nil {
-		return err
-	}
-	return r.s.dropRuntime(old)
+	return r.save(session.Phase(r.st.Phase))
 }
 
 func event(kind string, data map[string]any) journal.Event {

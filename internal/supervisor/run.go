@@ -168,7 +168,7 @@ func (r *run) step(ctx context.Context) (ended bool, err error) {
 	phase := session.Phase(r.st.Phase)
 	switch {
 	case phase == session.Ended && r.spec.Desired.Attempt <= r.st.Attempt:
-		return true, nil
+		return true, r.s.dropRuntime(r.st.RuntimeID) // if an earlier supervisor was killed before it did
 	case phase == "" || phase == session.Ended:
 		return false, r.claim()
 	case r.foreign():
