@@ -57,7 +57,7 @@ func Open(ctx context.Context, path string) (*Dir, error) {
 
 // OpenExisting is Open without making anything: fs.ErrNotExist says that there is no state yet.
 func OpenExisting(path string) (*Dir, error) {
-	inode, err := examine(path)
+	inode, mode, err := examine(path)
 	if err != nil {
 		return nil, err
 	}
@@ -69,30 +69,34 @@ func OpenExisting(path string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
+	// One that is not made yet gets its mode when it is.
+	if mode&0o022 != 0 {
+		return nil, fmt.Errorf("state directory %s: %w: others may write to it (chmod 700)", path, ErrNotOurs)
+	}
 	d.layout, d.moved = layout, layout.Inode != inode
 	return d, nil
 }
 
-// examine refuses what is no directory, belongs to somebody else or is open to others.
-func examine(path string) (inode uint64, err error) {
+// examine refuses what is no directory or belongs to somebody else.
+func examine(path string) (inode uint64, mode fs.FileMode, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, syscall.ENOTDIR) {
-		return 0, fmt.Errorf("state directory %s: %w: a part of the path is no directory", path, ErrNotOurs)
+		return 0, 0, fmt.Errorf("state directory %s: %w: a part of the path is no directory", path, ErrNotOurs)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("state directory: %w", err)
+		return 0, 0, fmt.Errorf("state directory: %w", err)
 	}
 	if !info.IsDir() {
-		return 0, fmt.Errorf("state directory %s: %w: it is no directory", path, ErrNotOurs)
+		return 0, 0, fmt.Errorf("state directory %s: %w: it is no directory", path, ErrNotOurs)
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if ok && int(st.Uid) != os.Geteuid() {
-		return 0, fmt.Errorf("state directory %s: %w: it belongs to uid %d", path, ErrNotOurs, st.Uid)
+		return 0, 0, fmt.Errorf("state directory %s: %w: it belongs to uid %d", path, ErrNotOurs, st.Uid)
 	}
 	if !ok {
-		return 0, nil
+		return 0, info.Mode(), nil
 	}
-	return st.Ino, nil
+	return st.Ino, info.Mode(), nil
 }
 
 // foreign tells a directory that is not made yet (empty, or made up to the layout by one that was
@@ -118,7 +122,7 @@ func create(ctx context.Context, path string) error {
 		return err
 	}
 	d := &Dir{path: path}
-	inode, err := examine(path)
+	inode, _, err := examine(path)
 	if err != nil {
 		return err
 	}
@@ -142,7 +146,7 @@ func newHomeID() string {
 // Settle gives a moved directory an id of its own, once everything in it that had not ended was
 // settled: from then on it is an original. It is the supervisor's to call.
 func (d *Dir) Settle(ctx context.Context) error {
-	inode, err := examine(d.path)
+	inode, _, err := examine(d.path)
 	if err != nil {
 		return err
 	}

@@ -109,11 +109,14 @@ func decode[T any](d *Dir, path string, data []byte, exists bool) (record T, err
 		return record, nil
 	}
 	err = json.Unmarshal(data, &record)
-	if err == nil && versioned(data) <= RecordVersion {
-		return record, nil
-	}
-	if versioned(data) > RecordVersion {
+	version := versioned(data)
+	switch {
+	case version > RecordVersion:
 		return record, fmt.Errorf("%s: %w", path, ErrNewer)
+	case err == nil && version < 1: // null, {}: a zero value would be taken for a record that is absent
+		err = errors.New("it has no version")
+	case err == nil:
+		return record, nil
 	}
 	d.quarantine(path, data)
 	return record, fmt.Errorf("%s: %w: %w", path, ErrDamaged, err)
