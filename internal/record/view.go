@@ -87,7 +87,7 @@ func checked(d *state.Dir, st Status) api.Execution {
 	}
 	agent, err := state.Read[shim.Agent](d, shim.AgentFile(st.RuntimeID))
 	switch {
-	case err != nil:
+	case err != nil || agent.State == shim.Abandoned:
 		return e // nothing was started under it yet
 	case agent.Agent == nil:
 		return over(e, session.Unknown, "its shim died while it was being started")

@@ -31,6 +31,9 @@ const (
 	Starting = "starting" // recorded before the fork: the agent may run
 	Running  = "running"  // the identity is known
 	Refused  = "refused"  // fork or exec failed: it never ran
+
+	// Abandoned is the supervisor's mark on a runtime whose shim had begun nothing when it was declared dead.
+	Abandoned = "abandoned"
 )
 
 // Agent is agent.json, the shim's record of what it started.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -70,6 +71,9 @@ func run() error {
 	}
 	defer unlock()
 	crash.At("shim.locked")
+	if err := unused(dir, cfg.Runtime); err != nil {
+		return err
+	}
 	if err := proc.BecomeSubreaper(); err != nil {
 		return err
 	}
@@ -93,6 +97,16 @@ func claim(d *state.Dir, runtime string) (unlock func(), err error) {
 		return nil, fmt.Errorf("claim runtime %s: %w", runtime, err)
 	}
 	return unlock, nil
+}
+
+// unused refuses a runtime under which something was begun, or that was given up: a free lock alone does not
+// say that we are the first, since another shim may have come and gone while we waited for it.
+func unused(d *state.Dir, runtime string) error {
+	_, err := state.Read[Agent](d, AgentFile(runtime))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("runtime %s was used before, or given up (%v): it is never started again", runtime, err)
 }
 
 // inherit takes over descriptor 3 and reads the configuration from it.
@@ -163,7 +177,14 @@ func (s *shim) neverRan(cause error) error {
 	return s.controller.send(message{M: "exit", Exit: &exit})
 }
 
-// save writes one of the shim's own records, durably.
+// save writes one of the shim's own records, durably. On a full disk it waits for space: what the shim knows
+// is known by nobody else.
 func (s *shim) save(path string, record any) error {
-	return state.Put(context.Background(), s.dir, path, record)
+	for {
+		err := state.Put(context.Background(), s.dir, path, record)
+		if !errors.Is(err, state.ErrFull) {
+			return err
+		}
+		time.Sleep(retryFull) //nolint:forbidigo // nothing tells when a disk has space again
+	}
 }

@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -199,19 +201,32 @@ func (r *run) nextTry(ctx context.Context, at time.Time) error {
 	return r.again()
 }
 
-// again gives the attempt another runtime: the one before began nothing. Its directory goes first, with the
-// lock in it: were it still there after the record names another, a shim of it that is late could lock it
-// and begin as well. Killed in between, the same id begins anew, under one lock for both.
+// again gives the attempt another runtime: the one before began nothing. That one is marked first, durably,
+// so that a shim of it that is late to its lock finds the mark and begins nothing. Its id is never used again.
 func (r *run) again() error {
-	if err := r.s.dropRuntime(r.st.RuntimeID); err != nil {
+	old := r.st.RuntimeID
+	if err := r.s.abandon(old); err != nil {
 		return err
 	}
-	crash.At("supervisor.dropped")
+	crash.At("supervisor.abandoned")
 	r.st.RuntimeID = newID("x")
 	if boot, err := proc.BootID(); err == nil {
 		r.st.BootID = boot
 	}
-	return r.save(session.Phase(r.st.Phase))
+	if err := r.save(session.Phase(r.st.Phase)); err != nil {
+		return err
+	}
+	return r.s.dropRuntime(old)
+}
+
+// abandon marks a runtime under which nothing was begun: nothing ever will be.
+func (s *Supervisor) abandon(id string) error {
+	if _, err := os.Stat(s.dir.Path("runtimes", id)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return state.Put(s.ctx, s.dir, shim.AgentFile(id), shim.Agent{
+		Version: record.Version, State: shim.Abandoned, StartedAt: time.Now(),
+	})
 }
 
 func event(kind string, data map[string]any) journal.Event {

@@ -2,12 +2,15 @@ package supervisor
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/pintle/pintle/internal/proc"
 	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/internal/shim"
 	"github.com/pintle/pintle/state"
 )
@@ -18,11 +21,13 @@ func (s *Supervisor) reconcile() error {
 	if s.dir.Moved() {
 		return s.reconcileCopy()
 	}
+	left := s.runtimeDirs()
 	for _, r := range s.runtimes() {
 		s.ensure(r.Folder)
 	}
 	s.work.Go(func() {
 		s.findOrders()
+		s.dropForgotten(left)
 		s.endStrays()
 	})
 	return nil
@@ -48,6 +53,58 @@ func (s *Supervisor) reconcileCopy() error {
 		}
 	}
 	return s.dir.Settle(s.ctx)
+}
+
+// runtimeDirs lists the directories of runtimes, whatever is in them.
+func (s *Supervisor) runtimeDirs() (ids []string) {
+	entries, _ := os.ReadDir(s.dir.Path("runtimes"))
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") {
+			ids = append(ids, e.Name())
+		}
+	}
+	return ids
+}
+
+// dropForgotten removes those of the given runtimes that no unsettled execution names: their supervisor was
+// killed before it came to it. The list is from before any run began, so no new runtime is in it.
+func (s *Supervisor) dropForgotten(ids []string) {
+	named := map[string]bool{}
+	folders, _ := record.Folders(s.dir)
+	for _, folder := range folders {
+		st, err := state.Read[record.Status](s.dir, record.StatusFile(folder))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return // an unreadable one may name any
+		}
+		if st.Phase != string(session.Ended) {
+			named[st.RuntimeID] = true
+		}
+	}
+	for _, id := range ids {
+		if !named[id] {
+			s.dropDead(id)
+		}
+	}
+}
+
+// dropDead removes a runtime's directory with proof that no shim holds it.
+func (s *Supervisor) dropDead(id string) {
+	unlock, err := shim.Dead(s.dir, id)
+	if err != nil {
+		return
+	}
+	defer unlock()
+	if err := errors.Join(s.abandonUnused(id), s.dropRuntime(id)); err != nil {
+		s.log.Printf("runtime %s: %v", id, err)
+	}
+}
+
+// abandonUnused marks a runtime that has no agent.json, for a shim that may yet come.
+func (s *Supervisor) abandonUnused(id string) error {
+	if _, err := state.Read[shim.Agent](s.dir, shim.AgentFile(id)); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return s.abandon(id)
 }
 
 // runtimes reads the records of runtimes that are not settled.
