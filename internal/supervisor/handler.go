@@ -157,12 +157,19 @@ func (s *Supervisor) wait(ctx context.Context, w api.Wait) (any, error) {
 		return nil, err
 	}
 	for {
-		r := s.driver(folder)
-		if r == nil {
-			return record.View(s.dir, folder)
+		if r := s.driver(folder); r != nil {
+			if e, err := r.await(ctx); err != nil || e != nil {
+				return e, err
+			}
+			continue
 		}
-		if e, err := r.await(ctx); err != nil || e != nil {
+		e, err := record.View(s.dir, folder)
+		if err != nil || session.Phase(e.Phase) == session.Ended {
 			return e, err
+		}
+		// Another attempt was ordered between the two looks: wait for that one.
+		if _, err := s.unended(folder); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -183,7 +190,7 @@ func (r *run) await(ctx context.Context) (*api.Execution, error) {
 		r.mu.Lock()
 		waiting, changed := r.waiting, r.changed
 		r.mu.Unlock()
-		if waiting != nil && waiting.Kind == "needs_env" {
+		if waiting != nil && waiting.Kind == "needs_env" && !r.provided(waiting.Names) {
 			e, err := r.view()
 			return &e, err
 		}
@@ -198,6 +205,15 @@ func (r *run) await(ctx context.Context) (*api.Execution, error) {
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// provided reports whether an order has brought values that the run waits for: it goes on with them in an
+// instant.
+func (r *run) provided(names []string) bool {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	env, ok := r.s.envs[r.folder]
+	return ok && len(env.Lacks(names)) == 0
 }
 
 // failure is why a run that is done has not ended: its records cannot be read.
