@@ -70,7 +70,8 @@ func (v *superviseStatus) Run(a *app) error {
 		st.Sessions = len(st.Runtimes)
 		if c, _, err := dial(a.ctx, d); err == nil {
 			defer c.Close()
-			if err := c.Call(a.ctx, api.MethodStatus, struct{}{}, &st); err != nil {
+			err := c.Call(a.ctx, api.MethodStatus, struct{}{}, &st)
+			if err != nil && typed(err).Code != api.CodeUnreachable { // it died: the records tell
 				return err
 			}
 		}

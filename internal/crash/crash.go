@@ -44,7 +44,7 @@ func fire(name string) {
 			nth = "1"
 		}
 		if want == name && strconv.FormatInt(pass(file), 10) == nth {
-			note(file, strings.Join(os.Args[1:2], ""))
+			note(file, strings.Join(os.Args[min(1, len(os.Args)):min(2, len(os.Args))], ""))
 			die()
 		}
 	}

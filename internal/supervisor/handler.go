@@ -102,9 +102,7 @@ func (s *Supervisor) bring(folder string, c api.Create) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.envs[folder]; !ok {
-		s.envs[folder] = env
-	}
+	s.envs[folder] = env
 }
 
 func (s *Supervisor) get(_ context.Context, t api.Target) (any, error) {
