@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -122,4 +123,12 @@ func TestRunExitCodes(t *testing.T) {
 
 func fields(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == '|' })
+}
+
+func TestTargets(t *testing.T) {
+	list := "FuzzA\nFuzzB\nok  \tp\t0.1s\nok  \tq\t0.1s\n?   \tr\t[no test files]\nFuzzC\nok  \ts/t\t(cached)\n"
+	want := []target{{"p", "FuzzA"}, {"p", "FuzzB"}, {"s/t", "FuzzC"}}
+	if got := targets(list); !slices.Equal(got, want) {
+		t.Errorf("targets = %v, want %v", got, want)
+	}
 }

@@ -3,8 +3,9 @@
 //
 //	go test -json ./... | ci count FILE     reports as tests end, writes "N passed, N failed, N skipped" to FILE
 //	ci left DIR                             lists processes and files that still belong to DIR
+//	ci fuzz DURATION                        runs each fuzzer of the module for so long
 //
-// Both exit 1 if they found something that should not be. It is no part of pintle and imports nothing of it.
+// They exit 1 if they found something that should not be. It is no part of pintle and imports nothing of it.
 package main
 
 import (
@@ -21,7 +22,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 func run(args []string, in io.Reader, out, talk io.Writer) int {
 	if len(args) != 2 {
-		fmt.Fprintln(talk, "ci: usage: ci count FILE | ci left DIR")
+		fmt.Fprintln(talk, "ci: usage: ci count FILE | ci left DIR | ci fuzz DURATION")
 		return 2
 	}
 	var found int
@@ -31,6 +32,8 @@ func run(args []string, in io.Reader, out, talk io.Writer) int {
 		found, err = countTo(path, in, out)
 	case "left":
 		found, err = leftIn(path, out)
+	case "fuzz":
+		found, err = fuzz(path, out)
 	default:
 		err = fmt.Errorf("unknown verb %q", verb)
 	}
