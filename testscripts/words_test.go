@@ -34,6 +34,8 @@ var words = map[string]func(ts *testscript.TestScript, neg bool, args []string){
 	"nobody":   nobody,
 	"rebooted": rebooted,
 	"exits":    exits,
+	"start":    start,
+	"ended":    ended,
 	"events":   events,
 	"home":     moveHome,
 	"tmpfs":    tmpfs,
@@ -338,21 +340,6 @@ func cleanUp(e *testscript.Env, base string) {
 		e.T().FailNow()
 	}
 	_ = os.RemoveAll(base)
-}
-
-// code N CMD ARG…: runs a command that exits with N; its output is there as after exec.
-func code(ts *testscript.TestScript, _ bool, args []string) {
-	got := 0
-	if err := ts.Exec(args[1], args[2:]...); err != nil {
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) {
-			ts.Fatalf("%s: %v", args[1], err)
-		}
-		got = exit.ExitCode()
-	}
-	if strconv.Itoa(got) != args[0] {
-		ts.Fatalf("%s: exit code %d, want %s", strings.Join(args[1:], " "), got, args[0])
-	}
 }
 
 // start NAME CMD ARG…: starts a command of which signals can be sent to NAME.pid; its output goes to NAME.out
