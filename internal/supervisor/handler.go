@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -61,7 +62,20 @@ func call[T any](ctx context.Context, params json.RawMessage, f func(context.Con
 	if err := d.Decode(&v); err != nil {
 		return nil, api.E(api.CodeParams, "parameters: %w", err)
 	}
-	return f(ctx, v)
+	result, err := f(ctx, v)
+	return result, coded(err)
+}
+
+// coded gives errors of the state directory their codes, which are all that crosses the wire.
+func coded(err error) error {
+	for sentinel, code := range map[error]api.Code{
+		state.ErrDamaged: api.CodeCorrupt, state.ErrNewer: api.CodeNewer, state.ErrFull: api.CodeFull,
+	} {
+		if errors.Is(err, sentinel) && api.CodeOf(err) == api.CodeInternal {
+			return api.E(code, "%w", err).WithNext("pintle doctor")
+		}
+	}
+	return err
 }
 
 func (s *Supervisor) hello(p *rpc.Peer, h api.Hello) (any, error) {
