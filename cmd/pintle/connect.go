@@ -152,6 +152,9 @@ func (a *app) start(ctx context.Context, d *state.Dir) error {
 
 // spawn starts a supervisor, detached, and waits until it serves or has gone again.
 func (a *app) spawn(d *state.Dir) error {
+	if _, err := rpc.SocketDir(d.Path()); errors.Is(err, rpc.ErrDirectory) {
+		return api.E(api.CodeNotOurs, "%w", err) // it could only say so in its log
+	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return fmt.Errorf("start supervisor: %w", err)

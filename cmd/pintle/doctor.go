@@ -99,6 +99,9 @@ func checkRecords(d *state.Dir) (checks []check) {
 	}
 	for _, row := range rows {
 		e := row.Execution
+		if row.Err == nil {
+			_, row.Err = record.SpecOf(d, row.Folder) // a list does not need it
+		}
 		switch {
 		case row.Err != nil:
 			checks = append(checks, check{"run", "error", row.Err.Error(),
