@@ -42,6 +42,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata",
 		Setup:               setup,
 		Cmds:                words,
+		Condition:           condition,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 	})

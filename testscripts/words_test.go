@@ -324,13 +324,25 @@ func killAll(home string) error {
 	}
 }
 
+// remains is what is left of a state directory's processes. A supervisor lets go of its lock a moment before
+// it is gone.
+func remains(home string) (left []proc.Tagged, err error) {
+	for limit := time.Now().Add(5 * time.Second); time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
+		left, err = proc.WithToken("PINTLE_HOME", func(v string) bool { return v == home })
+		if err != nil || len(left) == 0 {
+			break
+		}
+	}
+	return left, err
+}
+
 // cleanUp ends the script's supervisor and says what else was left.
 func cleanUp(e *testscript.Env, base string) {
 	home := filepath.Join(base, "h")
 	stop := exec.Command(binary, "supervise", "stop")
 	stop.Env = append(os.Environ(), "PINTLE_HOME="+home)
 	_ = stop.Run()
-	left, err := proc.WithToken("PINTLE_HOME", func(v string) bool { return v == home })
+	left, err := remains(home)
 	if err == nil && len(left) > 0 {
 		err = fmt.Errorf("left running: %+v", left)
 		_ = killAll(home)
