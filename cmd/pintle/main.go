@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 
@@ -91,6 +92,9 @@ func (a *app) run() (err error) {
 	}
 	if len(a.args) == 0 {
 		return usage("no verb; pintle --help lists them")
+	}
+	if i := slices.IndexFunc(a.args, func(s string) bool { return !utf8.ValidString(s) }); i >= 0 {
+		return usage("argument %d, %q, is not valid UTF-8: records could not hold it as it is", i+1, a.args[i])
 	}
 	parsed, err := parser.Parse(a.args)
 	if err != nil {
