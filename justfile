@@ -1,8 +1,5 @@
 # Every recipe is a line that works without just: copy it.
 
-# What .ci/run installs; with golangci-lint on the PATH, `golangci-lint run` alone will do.
-golangci := "github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0"
-
 # List the recipes.
 default:
     @just --list
@@ -10,26 +7,28 @@ default:
 build:
     go build -o pintle ./cmd/pintle
 
+# The tests, as the README names them.
 test:
     go test ./...
 
 race:
     go test -race -shuffle=on -count=1 ./...
 
+# As .ci/run does; with golangci-lint at hand, `golangci-lint run` says more.
 lint:
-    go run {{golangci}} run ./...
+    go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 
 vet:
     go vet ./...
     GOOS=darwin go vet ./...
 
-# Run each fuzzer for 20 s.
-fuzz:
-    go run ./testscripts/ci fuzz 20s
+# Run each fuzzer for a while.
+fuzz time="20s":
+    go run ./testscripts/ci fuzz {{time}}
 
-# Kill everything at random for a minute; another seed is another storm.
-storm seed="1":
-    go run -race ./testscripts/storm -for 60s -seed {{seed}}
+# Kill everything at random for a while; another seed is another storm.
+storm time="60s" seed="1":
+    go run ./testscripts/storm -for {{time}} -seed {{seed}}
 
 # Go on until 10,000 kills (docs/performance.md has the figures of one such run).
 storm-10000 seed="1":
@@ -39,5 +38,6 @@ storm-10000 seed="1":
 bench:
     go test -run '^$' -bench . ./...
 
+# All that a change must pass.
 ci:
     bash .ci/run
