@@ -49,11 +49,7 @@ func (r *run) openRuntime(env environ.Environment) (*runtime, error) {
 	if !ok {
 		return nil, fmt.Errorf("no agent called %s", r.st.Provider)
 	}
-	skip, err := r.bootSkip()
-	if err != nil {
-		return nil, err
-	}
-	w, found, err := journal.Open(r.s.dir.Path(record.JournalDir(r.st.Session)), skip, time.Now)
+	w, found, err := r.openJournal()
 	if err != nil {
 		return nil, err
 	}
@@ -78,22 +74,34 @@ func (r *run) openRuntime(env environ.Environment) (*runtime, error) {
 	return rt, nil
 }
 
-// bootSkip notes under which boot the journal is written from now on.
-func (r *run) bootSkip() (skip uint64, err error) {
+// openJournal opens the session's journal. A new boot is noted once the journal has skipped: a death
+// between the two then skips again, and not never.
+func (r *run) openJournal() (*journal.Writer, journal.Recovered, error) {
+	var skip uint64
 	boot, err := proc.BootID()
 	if err != nil {
-		return 0, err
+		return nil, journal.Recovered{}, err
+	}
+	was, err := state.Read[record.Session](r.s.dir, record.SessionFile(r.st.Session))
+	if err != nil {
+		return nil, journal.Recovered{}, err
+	}
+	if was.BootID != boot {
+		skip = rebootSkip
+	}
+	w, found, err := journal.Open(r.s.dir.Path(record.JournalDir(r.st.Session)), skip, time.Now)
+	if err != nil || skip == 0 {
+		return w, found, err
 	}
 	err = state.Update(r.s.ctx, r.s.dir, record.SessionFile(r.st.Session), func(s *record.Session) error {
-		if s.Version == 0 {
-			return fmt.Errorf("session %s: %w", r.st.Session, fs.ErrNotExist)
-		}
-		if s.BootID != boot {
-			skip, s.BootID = rebootSkip, boot
-		}
+		s.BootID = boot
 		return nil
 	})
-	return skip, err
+	if err != nil {
+		_ = w.Close()
+		return nil, found, err
+	}
+	return w, found, nil
 }
 
 // folded is fold.json: the fold's state, and the output that it has seen.

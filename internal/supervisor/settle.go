@@ -71,7 +71,11 @@ func (r *run) settleGone(e session.Ending, why string) (bool, error) {
 		return r.settleRecorded(exit) // it had ended by itself, before
 	}
 	e.Began = true
-	return r.settleLost(e, cause("host_died", why), nil)
+	var left []proc.Identity
+	if !r.s.dir.Moved() {
+		left = r.s.sweep(r.token()) // by token: if the record errs about the boot, nothing of it goes on
+	}
+	return r.settleLost(e, cause("host_died", why), left)
 }
 
 // settleUnstarted settles an attempt of which nothing was begun.

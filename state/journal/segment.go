@@ -41,7 +41,7 @@ func segments(dir string) ([]uint64, error) {
 // scan is what a segment's bytes hold.
 type scan struct {
 	end     int64             // of the last intact commit line: what follows is torn
-	seq     uint64            // of that line; 0 if there is none
+	seq     uint64            // the highest of such a line; 0 if there is none
 	commits map[string]Commit // the last of every runtime
 	damaged []int64           // where damaged lines begin before end
 }
@@ -61,7 +61,7 @@ func examine(data []byte) scan {
 			suspects = append(suspects, at)
 		} else if commit, seq, ok := commitOf(line); ok {
 			s.damaged, suspects = append(s.damaged, suspects...), nil
-			s.end, s.seq = at+int64(n)+1, seq
+			s.end, s.seq = at+int64(n)+1, max(s.seq, seq)
 			if commit.Runtime != "" {
 				s.commits[commit.Runtime] = commit
 			}

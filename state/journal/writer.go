@@ -46,40 +46,68 @@ type Writer struct {
 
 // Open opens the journal in dir for its one writer, cuts a torn tail and sets damage aside. skip is added
 // to the next sequence: a million after a reboot, since what was told and not yet synced is gone with the
-// page cache, and its sequences must not be given again.
+// page cache, and its sequences must not be given again. The skip is durable when Open returns.
 func Open(dir string, skip uint64, now func() time.Time) (*Writer, Recovered, error) {
 	firsts, err := segments(dir)
 	if err != nil {
 		return nil, Recovered{}, err
 	}
-	if len(firsts) == 0 {
+	fresh := len(firsts) == 0
+	if fresh {
 		firsts = []uint64{1 + skip}
 	}
 	w := &Writer{dir: dir, now: now}
 	found, err := w.resume(firsts)
-	if err != nil {
-		return nil, found, fmt.Errorf("open journal %s: %w", dir, err)
+	if err == nil && skip > 0 && !fresh {
+		err = w.leap(skip)
 	}
-	w.next = max(found.Last+1, w.next)
-	if found.Last > 0 {
-		w.next += skip
+	if err != nil {
+		if w.file != nil {
+			_ = w.file.Close()
+		}
+		return nil, found, fmt.Errorf("open journal %s: %w", dir, err)
 	}
 	w.synced = w.next - 1
 	return w, found, nil
 }
 
-// resume opens the last segment. One that was made and never written to says nothing of the last
-// sequence, so the one before it is read too.
+// resume opens the last segment. Those that were begun and not written to say nothing of the last
+// sequence, so that it reads back to where two were, and a segment's worth of bytes.
 func (w *Writer) resume(firsts []uint64) (Recovered, error) {
 	found := Recovered{Commits: map[string]Commit{}}
-	for i := max(0, len(firsts)-2); i < len(firsts); i++ {
+	for i := w.back(firsts); i < len(firsts); i++ {
 		last := i == len(firsts)-1
 		if err := w.take(firsts[i], last, &found); err != nil {
 			return found, err
 		}
 	}
-	w.next = firsts[len(firsts)-1]
+	w.next = max(found.Last+1, firsts[len(firsts)-1])
 	return found, nil
+}
+
+func (w *Writer) back(firsts []uint64) int {
+	i, written, size := len(firsts), 0, int64(0)
+	for i > 0 && (written < 2 || size < SegmentSize) {
+		i--
+		if info, err := os.Stat(filepath.Join(w.dir, segmentName(firsts[i]))); err == nil && info.Size() > 0 {
+			written, size = written+1, size+info.Size()
+		}
+	}
+	return i
+}
+
+// leap begins a segment behind all that may have been told. Its name keeps the leap: another reboot, before
+// anything is synced, goes on from there and not from the last line.
+func (w *Writer) leap(skip uint64) error {
+	w.next += skip
+	empty, old := w.size == 0, w.file.Name()
+	if err := w.begin(); err != nil {
+		return err
+	}
+	if empty {
+		_ = os.Remove(old) // harmless if it stays
+	}
+	return nil
 }
 
 func (w *Writer) take(first uint64, last bool, found *Recovered) error {
@@ -197,12 +225,17 @@ func (w *Writer) put() error {
 	return err
 }
 
-// roll begins the next segment if this one is full. The old one is synced first, so that a later sync of
-// the new file covers all.
+// roll begins the next segment if this one is full.
 func (w *Writer) roll() error {
 	if w.size < SegmentSize {
 		return nil
 	}
+	return w.begin()
+}
+
+// begin begins the next segment. The old one is synced first, so that a later sync of the new file covers
+// all.
+func (w *Writer) begin() error {
 	if err := w.file.Sync(); err != nil {
 		return err
 	}

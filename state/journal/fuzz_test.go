@@ -1,0 +1,84 @@
+package journal
+
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func seeds(f *testing.F) {
+	dir := f.TempDir()
+	w, _ := open(f, dir, 0)
+	add(f, w, event("a"))
+	add(f, w, event("b"), event("c"))
+	whole, err := os.ReadFile(segment(f, dir))
+	if err != nil {
+		f.Fatal(err)
+	}
+	lines := bytes.SplitAfter(whole, []byte("\n"))
+	for _, seed := range [][]byte{
+		nil, whole, whole[:len(whole)-9], append(bytes.Clone(whole), 0, 0), bytes.Replace(whole, []byte("b"), []byte("\n"), 1),
+		bytes.Join([][]byte{lines[2], lines[0]}, nil), append(bytes.Clone(whole), lines[0]...), []byte("\n\n{}\n"),
+	} {
+		f.Add(seed, uint16(len(seed)/2))
+	}
+}
+
+// Whatever a segment holds, opening it keeps all that could be read, and what is appended then is read
+// behind it.
+func FuzzOpen(f *testing.F) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, data []byte, _ uint16) {
+		dir := memory(t)
+		if err := os.WriteFile(dir+"/"+segmentName(1), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before := readAll(t, dir, 0)
+		w, found := open(t, dir, 0)
+		if diff := cmp.Diff(before, readAll(t, dir, 0)); diff != "" {
+			t.Fatalf("opening changed what is read: %s", diff)
+		}
+		add(t, w, event("next"))
+		after := readAll(t, dir, 0)
+		if diff := cmp.Diff(append(texts(before), "next"), texts(after)); diff != "" {
+			t.Fatalf("%+v: %s", found, diff)
+		}
+	})
+}
+
+// A reader that comes while a segment is being written is told the same as one that comes later.
+func FuzzReader(f *testing.F) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, data []byte, cut uint16) {
+		dir := memory(t)
+		path := dir + "/" + segmentName(1)
+		r := NewReader(dir, 0)
+		defer r.Close()
+		var got []Event
+		for _, part := range [][]byte{data[:min(int(cut), len(data))], data} {
+			if err := os.WriteFile(path, part, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for {
+				events, err := r.Next()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(events) == 0 {
+					break
+				}
+				got = append(got, events...)
+			}
+		}
+		if diff := cmp.Diff(readAll(t, dir, 0), got); diff != "" {
+			t.Fatal(diff)
+		}
+		for i := 1; i < len(got); i++ {
+			if got[i].Seq <= got[i-1].Seq {
+				t.Fatalf("sequence %d behind %d", got[i].Seq, got[i-1].Seq)
+			}
+		}
+	})
+}
