@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -66,7 +67,7 @@ func dial(ctx context.Context, d *state.Dir) (*rpc.Client, api.Welcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, helloLimit)
 	defer cancel()
 	var w api.Welcome
-	rec, err := state.Read[supervisor.Record](d, supervisor.File)
+	rec, err := supervisorOf(d)
 	if err != nil {
 		return nil, w, err
 	}
@@ -83,6 +84,25 @@ func dial(ctx context.Context, d *state.Dir) (*rpc.Client, api.Welcome, error) {
 		return nil, w, err
 	}
 	return c, w, nil
+}
+
+// supervisorOf reads who supervises. The record in a copied state directory names the original's, which is
+// not ours: its socket is in another directory (X38).
+func supervisorOf(d *state.Dir) (supervisor.Record, error) {
+	rec, err := state.Read[supervisor.Record](d, supervisor.File)
+	if err != nil {
+		return rec, err
+	}
+	dir, err := rpc.SocketDir(d.Path())
+	if err != nil {
+		return rec, err
+	}
+	ours, err1 := os.Stat(dir)
+	its, err2 := os.Stat(filepath.Dir(rec.Socket))
+	if err1 != nil || err2 != nil || !os.SameFile(ours, its) {
+		return rec, fmt.Errorf("the supervisor at %s is another directory's: %w", rec.Socket, fs.ErrNotExist)
+	}
+	return rec, nil
 }
 
 // reach connects to the supervisor and starts one if none answers. However many verbs do so at once, the

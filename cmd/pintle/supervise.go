@@ -167,7 +167,7 @@ func (v *superviseRestart) Run(a *app) error {
 
 // kill ends the very process that the record names.
 func (a *app) kill(d *state.Dir) error {
-	rec, err := state.Read[supervisor.Record](d, supervisor.File)
+	rec, err := supervisorOf(d)
 	if err != nil {
 		return err
 	}
