@@ -59,6 +59,11 @@ func (v *runVerb) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if d, err := a.existing(); err == nil && d == nil {
+		if err := o.fresh(); err != nil {
+			return err // nothing is written for an order that cannot be carried out
+		}
+	}
 	d, err := a.open()
 	if err != nil {
 		return err
