@@ -173,7 +173,10 @@ func BenchmarkLogs(b *testing.B) {
 // BenchmarkAdopt is from SIGKILL of the supervisor to a new one having adopted, started at once.
 func BenchmarkAdopt(b *testing.B) {
 	s := benchStage(b)
-	s.must(b, "run", "-d", "--id", "k", "-a", "command", "--", "sleep", "1000")
+	s.must(b, "run", "-d", "--id", "k", "-a", "command", "--", "sh", "-c", "touch up; exec sleep 1000")
+	for !exists(filepath.Join(s.work, "up")) {
+		time.Sleep(time.Millisecond)
+	}
 	var id proc.Identity
 	measure(b, func(int) {
 		time.Sleep(50 * time.Millisecond)
