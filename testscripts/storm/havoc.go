@@ -140,9 +140,6 @@ func (r *round) freezer(ctx context.Context, d dice) {
 	}
 }
 
-// diskSize is that of the small disk in bytes: a round's records fit, and it is filled in an instant.
-const diskSize = 192 << 20
-
 // mount puts the state directory on a disk that can be filled, if we may.
 func (r *round) mount() {
 	disk := filepath.Join(r.dir, "m")

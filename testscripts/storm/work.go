@@ -149,8 +149,8 @@ func (r *round) interrupted(o *order, d dice) {
 	}
 	time.Sleep(wait)
 	_ = c.Process.Signal(syscall.SIGINT)
-	done := make(chan error, 1)
-	go func() { done <- c.Wait() }()
+	done := make(chan struct{})
+	go func() { _ = c.Wait(); close(done) }()
 	select {
 	case <-done:
 	case <-time.After(verbLimit):
