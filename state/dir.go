@@ -107,6 +107,11 @@ func foreign(path string, absent error) error {
 		return fmt.Errorf("state directory: %w", err)
 	}
 	for _, e := range entries {
+		if e.Name() == "layout.json" {
+			return absent // it was made since we looked: that is whom Open joins
+		}
+	}
+	for _, e := range entries {
 		if e.Name() != "locks" && e.Name() != "quarantine" && !temporary(e.Name()) {
 			return fmt.Errorf("state directory %s: %w: it holds %s and no layout.json", path, ErrNotOurs, e.Name())
 		}
