@@ -1,11 +1,14 @@
 package shim
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/pintle/pintle/internal/crash"
 	"github.com/pintle/pintle/internal/proc"
@@ -117,22 +120,53 @@ func (s *shim) announce() error {
 	return nil
 }
 
-// copy takes a stream into its spool until all who could write to it are gone.
+// maxPipe is the most that a pipe holds, in bytes.
+const maxPipe = 1 << 20
+
+// copy takes a stream into its spool until all who could write to it are gone, or the limit of the drain has
+// passed. What lies in the pipe by then is taken too: a full disk may have kept us from it.
 func (s *shim) copy(to *spool, from *os.File) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
-		if n > 0 {
-			if werr := to.write(buf[:n]); werr != nil {
-				fmt.Fprintf(os.Stderr, "pintle shim: %s: %v\n", s.cfg.Runtime, werr)
-				return
-			}
-			s.tell()
+		if !s.keep(to, buf[:n]) {
+			return
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			break
 		}
 		if err != nil {
 			return
 		}
 	}
+	_ = from.SetReadDeadline(time.Time{})
+	for late := 0; late < maxPipe; {
+		n := lying(from, buf)
+		if n <= 0 || !s.keep(to, buf[:n]) {
+			return
+		}
+		late += n
+	}
+}
+
+func (s *shim) keep(to *spool, p []byte) bool {
+	if len(p) == 0 {
+		return true
+	}
+	if err := to.write(p); err != nil {
+		fmt.Fprintf(os.Stderr, "pintle shim: %s: %v\n", s.cfg.Runtime, err)
+		return false
+	}
+	s.tell()
+	return true
+}
+
+// lying reads what lies in a pipe, and does not wait for more.
+func lying(pipe *os.File, p []byte) (n int) {
+	if raw, err := pipe.SyscallConn(); err == nil {
+		_ = raw.Read(func(fd uintptr) bool { n, _ = unix.Read(int(fd), p); return true })
+	}
+	return n
 }
 
 // tell has the controller told, once for any number of calls until it is.
