@@ -8,6 +8,7 @@ import (
 
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
 	"github.com/pintle/pintle/state/journal"
 )
@@ -50,6 +51,7 @@ type logger struct {
 	out, err io.Writer
 	reader   *journal.Reader
 	last     []journal.Event
+	alone    time.Time // since when nobody supervises a run that has ended
 }
 
 // followEvery is how often a follower that found nothing looks again, at most.
@@ -79,7 +81,7 @@ func (l *logger) run() error {
 func (l *logger) done() (bool, error) {
 	if l.v.Follow {
 		e, err := record.View(l.d, l.folder)
-		if err != nil || session.Phase(e.Phase) != session.Ended {
+		if err != nil || session.Phase(e.Phase) != session.Ended || !l.settled(e) {
 			return false, err
 		}
 	}
@@ -96,6 +98,18 @@ func (l *logger) done() (bool, error) {
 		l.a.event(e)
 	}
 	return true, nil
+}
+
+// settled reports whether an ended run's output is in the journal: it is once the end is on record, or when
+// for long nobody was there to take it in.
+func (l *logger) settled(e api.Execution) bool {
+	switch {
+	case e.EndedAt != nil:
+		return true
+	case l.alone.IsZero() || serving(l.a.ctx, l.d):
+		l.alone = time.Now()
+	}
+	return time.Since(l.alone) > reachLimit
 }
 
 func (l *logger) pump() (bool, error) {
