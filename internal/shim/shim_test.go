@@ -1,0 +1,194 @@
+package shim
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pintle/pintle/internal/proc"
+	"github.com/pintle/pintle/state"
+)
+
+func TestShim_RunsToItsEnd(t *testing.T) {
+	r := launch(t, `printf out; printf err >&2; exit 7`, func(c *Config) { c.Stdin = false })
+	agent := r.next(t, "start", started).Started
+	if agent.State != Running || agent.Agent == nil || agent.PGID != agent.Agent.PID {
+		t.Errorf("%+v", agent)
+	}
+	exit := r.next(t, "exit", ended).Exit
+	if exit.Code != 7 || exit.Signal != "" || exit.Out != 3 || exit.Err != 3 || len(exit.Left) > 0 {
+		t.Errorf("%+v", exit)
+	}
+	if out, err := r.spool(t, Out), r.spool(t, Err); out != "out" || err != "err" {
+		t.Errorf("%q, %q", out, err)
+	}
+	recorded, err := state.Read[Exit](r.dir, ExitFile("x"))
+	if err != nil || recorded.Code != 7 || recorded.Out != 3 {
+		t.Errorf("%+v, %v", recorded, err)
+	}
+	for range r.Events() { // until the shim has left
+	}
+	if agent.Agent.Liveness() != proc.Dead {
+		t.Error("the agent lives")
+	}
+}
+
+func TestShim_WhatCannotStartIsAnEnd(t *testing.T) {
+	r := launch(t, "", func(c *Config) { c.Path = "/none" })
+	if exit := r.next(t, "exit", ended).Exit; exit.Error == "" || exit.Code != -1 {
+		t.Errorf("%+v", exit)
+	}
+	if a, err := state.Read[Agent](r.dir, AgentFile("x")); err != nil || a.State != Refused || a.Agent != nil {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+func TestCase9_GrandchildrenAreGoneAtTheEnd(t *testing.T) {
+	r := launch(t, `trap "" TERM HUP; setsid sleep 1000 & (env -i setsid sleep 1000 &) ; exit 0`, func(c *Config) { c.Stdin = false })
+	r.next(t, "start", started)
+	if exit := r.next(t, "exit", ended).Exit; exit.Code != 0 || len(exit.Left) > 0 {
+		t.Errorf("%+v", exit)
+	}
+	if found, err := proc.WithToken(TokenVariable, func(v string) bool { return v == r.cfg.Token }); err != nil || len(found) > 0 {
+		t.Errorf("left %+v, %v", found, err)
+	}
+}
+
+func TestShim_SignalEndsTheGroup(t *testing.T) {
+	r := launch(t, `sleep 1000 & wait`, nil)
+	r.next(t, "start", started)
+	if err := r.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if exit := r.next(t, "exit", ended).Exit; exit.Signal != "KILL" {
+		t.Errorf("%+v", exit)
+	}
+}
+
+func TestShim_DeadlineWithoutAController(t *testing.T) {
+	r := launch(t, `exec sleep 1000`, func(c *Config) { c.Deadline = int64(proc.BootClock()) })
+	agent := r.next(t, "start", started).Started
+	r.Close()
+	if err := proc.Await(t.Context(), agent.Shim); err != nil {
+		t.Fatal(err)
+	}
+	if exit, err := state.Read[Exit](r.dir, ExitFile("x")); err != nil || !exit.Deadline || exit.Signal != "KILL" {
+		t.Errorf("%+v, %v", exit, err)
+	}
+	unlock, err := Dead(r.dir, "x")
+	if err != nil {
+		t.Fatalf("the lock of a dead shim: %v", err)
+	}
+	unlock()
+}
+
+// While a shim lives its lock is held, whatever becomes of its controller.
+func TestShim_HoldsItsLock(t *testing.T) {
+	r := launch(t, `exec cat`, nil)
+	r.next(t, "start", started)
+	if _, err := Dead(r.dir, "x"); !errors.Is(err, state.ErrLocked) {
+		t.Errorf("%v, want ErrLocked", err)
+	}
+	if err := r.End(); err != nil {
+		t.Fatal(err)
+	}
+	if exit := r.next(t, "exit", ended).Exit; exit.Code != 0 {
+		t.Errorf("%+v", exit)
+	}
+}
+
+func TestShim_GivesTheEnvironmentToAnAdopter(t *testing.T) {
+	r := launch(t, `exec cat`, nil)
+	r.next(t, "start", started)
+	second, err := r.adopt(t, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for range r.Events() {
+		}
+	}()
+	env, err := second.Environment(make(chan time.Time))
+	if err != nil || len(env) != 2 || env[1] != TokenVariable+"="+r.cfg.Token {
+		t.Errorf("%q, %v", env, err)
+	}
+	_ = second.End()
+	second.next(t, "exit", ended)
+}
+
+// The demand that gives this project its point: a supervisor that was superseded cannot reach the agent.
+func TestFence_NotOneByteOfAnOlderController(t *testing.T) {
+	r := launch(t, `exec cat > "$1"`, nil)
+	r.next(t, "start", started)
+	if err := r.Write("1", 0, []byte("first\n")); err != nil {
+		t.Fatal(err)
+	}
+	if w := r.next(t, "answer", written).Written; w.Error != "" || w.Op != "1" {
+		t.Fatalf("%+v", w)
+	}
+	second, err := r.adopt(t, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.Hello.Started == nil || second.Hello.Started.Agent == nil {
+		t.Errorf("hello %+v", second.Hello)
+	}
+	_ = r.Write("2", 0, []byte("stale\n")) // it may find the connection cut
+	for range r.Events() {                 // it is
+	}
+	if _, err := r.adopt(t, 2); !errors.Is(err, ErrSuperseded) {
+		t.Errorf("a lower epoch: %v, want ErrSuperseded", err)
+	}
+	// The same operation again is answered and not carried out.
+	for _, op := range []string{"1", "3", "3"} {
+		data := map[string]string{"1": "first\n", "3": "third\n"}[op]
+		if err := second.Write(op, 0, []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+		if w := second.next(t, "answer", written).Written; w.Op != op || w.Error != "" {
+			t.Errorf("%+v", w)
+		}
+	}
+	if err := second.Write("3", 0, []byte("other\n")); err != nil {
+		t.Fatal(err)
+	}
+	if w := second.next(t, "answer", written).Written; w.Error != errConflict.Error() {
+		t.Errorf("%+v, want a conflict", w)
+	}
+	_ = second.End()
+	second.next(t, "exit", ended)
+	got, err := os.ReadFile(r.dir.Path("written"))
+	if err != nil || string(got) != "first\nthird\n" {
+		t.Errorf("the agent read %q, %v", got, err)
+	}
+	inputs, err := ReadInputs(r.dir.Path(StdinFile("x")))
+	if err != nil || len(inputs) != 2 || !inputs[0].Written || inputs[0].Op != "1" || !inputs[1].Written || inputs[1].Op != "3" {
+		t.Errorf("recorded %+v, %v", inputs, err)
+	}
+}
+
+// SIGKILL of the shim: the lock is free, the agent is on record and nothing is said of its end.
+func TestShim_KilledLeavesProof(t *testing.T) {
+	r := launch(t, `exec cat`, nil)
+	agent := r.next(t, "start", started).Started
+	if err := proc.Signal(agent.Shim, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := proc.Await(t.Context(), agent.Shim); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := Dead(r.dir, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	a, err := state.Read[Agent](r.dir, AgentFile("x"))
+	if err != nil || a.Agent == nil || *a.Agent != *agent.Agent {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if err := proc.Await(t.Context(), *agent.Agent); err != nil { // its input has ended
+		t.Error(err)
+	}
+}

@@ -1,0 +1,186 @@
+package shim
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestSpool_KeepsFromTheAcknowledgedFileOn(t *testing.T) {
+	dir := t.TempDir() + "/spool"
+	if n, err := ReadSpool(dir, Out, 0, make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
+		t.Errorf("of nothing: %d, %v", n, err)
+	}
+	s := newSpool(dir, Out, 1<<30)
+	var want []byte
+	for i := range 9 {
+		piece := bytes.Repeat([]byte{byte('a' + i)}, 1<<20)
+		if err := s.write(piece); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, piece...)
+	}
+	if got := readSpool(t, dir, Out, 0); !bytes.Equal(got, want) {
+		t.Errorf("%d bytes, want %d", len(got), len(want))
+	}
+	for _, ack := range []int64{5 << 20, 1 << 20, 100 << 20} { // the lower and the impossible change nothing
+		s.ack(ack)
+		if diff := cmp.Diff([]int64{4 << 20, 8 << 20}, segmentsOf(dir, Out)); diff != "" {
+			t.Errorf("acknowledged %d: %s", ack, diff)
+		}
+	}
+	if got := readSpool(t, dir, Out, 5<<20); !bytes.Equal(got, want[5<<20:]) {
+		t.Errorf("%d bytes behind the acknowledged", len(got))
+	}
+	if _, err := ReadSpool(dir, Out, 0, make([]byte, 1)); !errors.Is(err, ErrGap) {
+		t.Errorf("what was dropped: %v, want ErrGap", err)
+	}
+	if SpoolEnd(dir, Out) != 9<<20 || s.length() != 9<<20 || SpoolEnd(dir, Err) != 0 {
+		t.Errorf("ends at %d, %d", SpoolEnd(dir, Out), s.length())
+	}
+}
+
+func TestSpool_WriterWaitsForTheReader(t *testing.T) {
+	s := newSpool(t.TempDir(), Out, 100)
+	written := make(chan int64, 4)
+	go func() {
+		for range 4 {
+			if err := s.write(make([]byte, 101)); err != nil {
+				t.Error(err)
+			}
+			written <- s.length()
+		}
+		close(written)
+	}()
+	acked := int64(0)
+	for end := range written {
+		if end-101-acked > 100 { // it had to wait until no more than this was unacknowledged
+			t.Errorf("wrote up to %d with %d acknowledged", end, acked)
+		}
+		acked = end
+		s.ack(end)
+	}
+}
+
+// recorder is an agent's input that fails when told.
+type recorder struct {
+	bytes.Buffer
+	fail error
+}
+
+func (r *recorder) Write(p []byte) (int, error) {
+	if r.fail != nil {
+		return 0, r.fail
+	}
+	return r.Buffer.Write(p)
+}
+
+func (r *recorder) Close() error { return nil }
+
+func TestInput_EachOperationOnce(t *testing.T) {
+	pipe, path := &recorder{}, t.TempDir()+"/stdin.jsonl"
+	in, err := newInput(path, pipe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := Input{N: 1, Op: "a", After: 5, Data: []byte("one\n")}
+	for range 2 {
+		if got, err := in.write(a); err != nil || !got.Written {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	if _, err := in.write(Input{N: 2, Op: "a", Data: []byte("two\n")}); !errors.Is(err, errConflict) {
+		t.Errorf("%v, want a conflict", err)
+	}
+	pipe.fail = errors.New("broken pipe")
+	if got, err := in.write(Input{N: 3, Op: "b", Data: []byte("three\n")}); err != nil || got.Written || got.Error != "broken pipe" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	pipe.fail = nil
+	if got, err := in.write(Input{N: 4, Op: "b", Data: []byte("three\n")}); err != nil || got.Written { // not by itself
+		t.Errorf("%+v, %v", got, err)
+	}
+	in.end()
+	in.end()
+	if _, err := in.write(Input{N: 5, Op: "c"}); !errors.Is(err, errEnded) {
+		t.Errorf("%v, want ended", err)
+	}
+	if pipe.String() != "one\n" {
+		t.Errorf("the agent read %q", pipe.String())
+	}
+	a.Written = true
+	want := []Input{a, {N: 3, Op: "b", Data: []byte("three\n"), Error: "broken pipe"}}
+	got, err := ReadInputs(path)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v %s", err, diff)
+	}
+}
+
+func TestReadInputs_TornTailWasNeverAnIntent(t *testing.T) {
+	path := t.TempDir() + "/stdin.jsonl"
+	if got, err := ReadInputs(path); err != nil || got != nil {
+		t.Errorf("absent: %v, %v", got, err)
+	}
+	whole := append(mustJSON(Input{N: 1, Op: "a", Data: []byte("x")}), '\n')
+	torn := mustJSON(Input{N: 2, Op: "b", Data: []byte("y")})
+	for cut := range len(torn) + 1 {
+		if err := os.WriteFile(path, append(bytes.Clone(whole), torn[:cut]...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := ReadInputs(path)
+		if err != nil || len(got) != 1 || got[0].Op != "a" || got[0].Written {
+			t.Errorf("cut at %d: %+v, %v", cut, got, err)
+		}
+	}
+}
+
+func FuzzInputs(f *testing.F) {
+	f.Add([]byte(`{"n":1,"op":"a","data":"eA=="}` + "\n" + `{"n":1,"written":true}` + "\n"))
+	f.Add([]byte(`{"n":1,"written":true}` + "\n{"))
+	f.Add([]byte("\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got, _ := parseInputs(bufio.NewReader(bytes.NewReader(data)))
+		if len(got) > bytes.Count(data, []byte("\n")) {
+			t.Errorf("%d inputs of %q", len(got), data)
+		}
+	})
+}
+
+func FuzzWire(f *testing.F) {
+	f.Add([]byte("{\"m\":\"hello\",\"epoch\":3}\n{\"m\":\"write\",\"data\":\"eA==\"}\n"))
+	f.Add([]byte("{}\n\n\x00"))
+	f.Add(bytes.Repeat([]byte("x"), 200))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		const limit = 100
+		r := bufio.NewReaderSize(bytes.NewReader(data), 16)
+		for {
+			line, err := readLine(r, limit)
+			if err != nil {
+				if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, errMessage) {
+					t.Error(err)
+				}
+				return
+			}
+			if len(line) > limit || bytes.IndexByte(line, '\n') >= 0 {
+				t.Errorf("%q is no line of at most %d", line, limit)
+			}
+			m, err := decodeMessage(line)
+			if err != nil {
+				if !errors.Is(err, errMessage) {
+					t.Error(err)
+				}
+				continue
+			}
+			again, err := decodeMessage(mustJSON(m))
+			if diff := cmp.Diff(fmt.Sprintf("%+v", again.M), fmt.Sprintf("%+v", m.M)); err != nil || diff != "" {
+				t.Errorf("%v %s", err, diff)
+			}
+		}
+	})
+}
