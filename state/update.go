@@ -172,13 +172,14 @@ func SyncDir(path string) error {
 // temporary reports whether a file of that name is one that an interrupted write left.
 func temporary(name string) bool { return strings.HasPrefix(name, ".") }
 
-// CleanTemporary removes what interrupted writes left in a directory of records (relative). Only the one
-// writer of that directory may call it.
-func (d *Dir) CleanTemporary(dir string) {
-	entries, _ := os.ReadDir(d.Path(dir))
+// CleanTemporary removes what interrupted writes of the file at path (relative) left beside it. Only that
+// file's one writer may call it.
+func (d *Dir) CleanTemporary(path string) {
+	dir, name := filepath.Split(d.Path(path))
+	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		if temporary(e.Name()) && e.Type().IsRegular() {
-			_ = os.Remove(d.Path(dir, e.Name()))
+		if strings.HasPrefix(e.Name(), "."+name) && e.Type().IsRegular() {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}
 }

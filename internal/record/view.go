@@ -80,7 +80,7 @@ func checked(d *state.Dir, st Status) api.Execution {
 	if err != nil {
 		return e // it lives, or cannot be told: as recorded
 	}
-	unlock()
+	defer unlock() // until all is read, so that no shim begins in between
 	exit, err := state.Read[shim.Exit](d, shim.ExitFile(st.RuntimeID))
 	if err == nil {
 		return finished(e, exit)

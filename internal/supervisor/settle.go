@@ -251,7 +251,8 @@ func (r *run) close(v verdict, text []byte) error {
 		return err
 	}
 	crash.At("supervisor.ended")
-	r.s.dir.CleanTemporary(filepath.Dir(record.StatusFile(r.folder)))
+	r.s.dir.CleanTemporary(record.StatusFile(r.folder))
+	r.s.dir.CleanTemporary(record.TextFile(r.folder))
 	return r.s.dropRuntime(r.st.RuntimeID)
 }
 
