@@ -109,13 +109,14 @@ func TestAnswerOverTheLimitIsAnError(t *testing.T) {
 func TestPipelined1000CallsAreBoundedAndAnsweredUnderTheirIds(t *testing.T) {
 	var now, most atomic.Int32
 	full := make(chan struct{})
+	fill := sync.OnceFunc(func() { close(full) })
 	p := raw(t, &Server{Handler: HandlerFunc(func(ctx context.Context, _ *Peer, _ string, params json.RawMessage) (any, error) {
 		n := now.Add(1)
 		defer now.Add(-1)
 		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 		}
 		if n == MaxInFlight {
-			close(full)
+			fill()
 		}
 		<-full // nobody ends before as many run as may
 		return params, nil

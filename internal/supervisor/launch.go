@@ -39,6 +39,9 @@ func (r *run) begin(ctx context.Context) (bool, error) {
 		r.needEnv(ctx, missing)
 		return false, nil
 	}
+	if err := r.underThisBoot(); err != nil {
+		return false, err
+	}
 	if err := r.prepare(ctx); err != nil {
 		return false, err
 	}
@@ -49,6 +52,17 @@ func (r *run) begin(ctx context.Context) (bool, error) {
 	}
 	r.rt = rt
 	return r.attend(ctx)
+}
+
+// underThisBoot corrects the record of an order that was taken up before a reboot and had begun nothing:
+// otherwise what is started now would count as the other boot's.
+func (r *run) underThisBoot() error {
+	boot, err := proc.BootID()
+	if err != nil || boot == r.st.BootID {
+		return err
+	}
+	r.st.BootID = boot
+	return r.save(session.Phase(r.st.Phase))
 }
 
 // environment is what the agent gets: the values that came with an order, else those on record if they are

@@ -20,16 +20,16 @@ const period = time.Second
 func (s *Supervisor) watch() {
 	tick := time.NewTicker(period)
 	defer tick.Stop()
-	var seen time.Time
+	seen := time.Now()
 	for {
 		select {
 		case <-s.ctx.Done():
 			return
 		case <-tick.C:
 		}
-		if info, err := os.Stat(s.dir.Path("executions")); err == nil && !info.ModTime().Equal(seen) {
-			seen = info.ModTime()
-			s.findOrders()
+		if now := time.Now(); now.Sub(seen) >= rescan {
+			s.findChanged(seen.Add(-rescan))
+			seen = now
 		}
 		s.pokeAll()
 		s.reapStrays()
@@ -40,6 +40,36 @@ func (s *Supervisor) watch() {
 	}
 }
 
+// rescan is how often orders are looked for that were changed on disk; twice as far back, since a clock may
+// be set and a file system's times are coarse.
+const rescan = 2 * time.Second
+
+// findChanged takes up what was ordered since then: a new order, or a further attempt of an old one. It only
+// looks at times, so that ten thousand finished runs cost some milliseconds.
+func (s *Supervisor) findChanged(since time.Time) {
+	folders, err := record.Folders(s.dir)
+	if err != nil {
+		s.log.Printf("look for orders: %v", err)
+	}
+	for _, folder := range folders {
+		info, err := os.Stat(s.dir.Path(record.SpecFile(folder)))
+		if err == nil && info.ModTime().After(since) {
+			s.takeUp(folder)
+		}
+	}
+}
+
+// takeUp has an execution driven that has not ended. An unreadable one is left alone and said.
+func (s *Supervisor) takeUp(folder string) {
+	open, err := s.unended(folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.log.Printf("execution %s: %v", folder, err)
+	}
+	if open {
+		s.ensure(folder)
+	}
+}
+
 // findOrders takes up every execution that has not ended. An unreadable one is left alone and said.
 func (s *Supervisor) findOrders() {
 	folders, err := record.Folders(s.dir)
@@ -47,13 +77,7 @@ func (s *Supervisor) findOrders() {
 		s.log.Printf("look for orders: %v", err)
 	}
 	for _, folder := range folders {
-		open, err := s.unended(folder)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			s.log.Printf("execution %s: %v", folder, err)
-		}
-		if open {
-			s.ensure(folder)
-		}
+		s.takeUp(folder)
 	}
 }
 

@@ -69,7 +69,9 @@ func (t *tally) take(line string) {
 	case "start", "run":
 		t.running[n] = true
 	case "output":
-		t.said[n] += e.Output
+		if !strings.HasPrefix(e.Output, "=== ") { // RUN, PAUSE, CONT: of those that ran beside it, too
+			t.said[n] += e.Output
+		}
 	case "pass", "fail", "skip":
 		if e.Test == "" {
 			t.endPackage(e.Package, e.Action)

@@ -28,6 +28,7 @@ const (
 	failing = `{"Action":"start","Package":"q"}
 {"Action":"output","Package":"q","Output":"-test.shuffle 42\n"}
 {"Action":"run","Package":"q","Test":"TestC"}
+{"Action":"output","Package":"q","Test":"TestC","Output":"=== PAUSE TestC\n"}
 {"Action":"output","Package":"q","Test":"TestC","Output":"    c_test.go:7: got 1, want 2\n"}
 {"Action":"fail","Package":"q","Test":"TestC"}
 {"Action":"output","Package":"q","Output":"FAIL\tq\t0.1s\n"}
@@ -57,7 +58,7 @@ func TestCount(t *testing.T) {
 		name, events, want, says, silent string
 	}{
 		{"passing", passing, "2 passed, 0 failed, 1 skipped", "no quota file system|ok  \tp\t0.2s", "chatter|PASS"},
-		{"failing", passing + failing, "2 passed, 1 failed, 1 skipped", "got 1, want 2|-test.shuffle 42|FAIL\tq", "chatter"},
+		{"failing", passing + failing, "2 passed, 1 failed, 1 skipped", "got 1, want 2|-test.shuffle 42|FAIL\tq", "chatter|PAUSE"},
 		{"does not build", unbuilt, "0 passed, 1 failed, 0 skipped", "undefined: x|build failed", ""},
 		{"no test files", untested, "0 passed, 0 failed, 0 skipped", "no test files", ""},
 		{"exit in mid-test", exited, "0 passed, 2 failed, 0 skipped", "about to exit|never ended|exit status 3", ""},

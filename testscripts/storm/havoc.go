@@ -143,7 +143,7 @@ func (r *round) freezer(ctx context.Context, d dice) {
 // mount puts the state directory on a disk that can be filled, if we may.
 func (r *round) mount() {
 	disk := filepath.Join(r.dir, "m")
-	if syscall.Mount("storm", disk, "tmpfs", 0, "size=192m,mode=0700") == nil {
+	if mountSmall(disk) == nil {
 		r.disk = disk
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -144,7 +143,7 @@ func (r *round) close(keep bool) {
 	}
 	if r.disk != "" {
 		for range 100 {
-			if err := syscall.Unmount(r.disk, 0); err == nil {
+			if err := unmount(r.disk); err == nil {
 				break
 			}
 			time.Sleep(20 * time.Millisecond)
