@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -15,7 +17,12 @@ import (
 // binary is the pintle under test, built once, with the race detector if the tests are.
 var binary string
 
-func TestMain(m *testing.M) { os.Exit(build(m)) }
+func TestMain(m *testing.M) {
+	// Whoever started us may ignore SIGHUP (nohup, a daemon), and children inherit that; what is caught is at
+	// its default in them.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	os.Exit(build(m))
+}
 
 func build(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "pintle-bin-")

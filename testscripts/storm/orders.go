@@ -70,12 +70,15 @@ func (o *order) next() int {
 	return o.attempts
 }
 
-// spoil notes that the newest attempt was disturbed.
+// spoil notes that the newest attempt was disturbed. Which one that is, is not known: the verb that should
+// have ordered it may have been killed, so every attempt that was not told yet counts.
 func (o *order) spoil(why string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for a := max(1, o.attempts-1); a <= o.attempts; a++ { // the disturbed may be the one before
-		o.spoiled[a] += " " + why
+	for a := 1; a <= o.attempts; a++ {
+		if _, told := o.seen[a]; !told || a >= o.attempts-1 {
+			o.spoiled[a] += " " + why
+		}
 	}
 }
 
