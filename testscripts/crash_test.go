@@ -310,7 +310,7 @@ func (s *stage) verb(args ...string) (out, errs string) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		hung := time.AfterFunc(patience/6, func() { _ = c.Process.Signal(syscall.SIGQUIT) })
+		hung := time.AfterFunc(patience, func() { _ = c.Process.Signal(syscall.SIGQUIT) })
 		_ = c.Wait()
 		if !hung.Stop() {
 			s.t.Fatalf("%v hung: %s", args, e.String())

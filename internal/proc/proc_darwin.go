@@ -168,3 +168,6 @@ func Zombies() (zombies []int) {
 	}
 	return zombies
 }
+
+// WithPipe finds nothing: descriptors of other processes cannot be read.
+func WithPipe(...uint64) ([]Identity, error) { return nil, nil }

@@ -231,3 +231,33 @@ func NextExited() (int, error) {
 		}
 	}
 }
+
+// WithPipe returns the live processes that hold one of the pipes with the given inodes open. A pipe's inode is
+// not given again before the kernel's counter has gone round.
+func WithPipe(inodes ...uint64) (found []Identity, err error) {
+	want := map[string]bool{}
+	for _, inode := range inodes {
+		want["pipe:["+strconv.FormatUint(inode, 10)+"]"] = true
+	}
+	if len(want) == 0 {
+		return nil, nil
+	}
+	all, err := pids()
+	for _, pid := range all {
+		if id, err := Identify(pid); err == nil && holds(pid, want) {
+			found = append(found, id)
+		}
+	}
+	return found, err
+}
+
+func holds(pid int, want map[string]bool) bool {
+	dir := "/proc/" + strconv.Itoa(pid) + "/fd/"
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if to, err := os.Readlink(dir + e.Name()); err == nil && want[to] {
+			return true
+		}
+	}
+	return false
+}

@@ -45,6 +45,9 @@ type Agent struct {
 	PGID      int            `json:"pgid,omitempty"`
 	StartedAt time.Time      `json:"startedAt"`
 	Error     string         `json:"error,omitempty"`
+	// Pipes are the inodes of the agent's outputs: a process that has cleared its environment and holds one
+	// is still found when the shim was killed.
+	Pipes []uint64 `json:"pipes,omitempty"`
 }
 
 // Exit is exit.json, the shim's last word.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -79,10 +80,23 @@ func (s *shim) fork() (*streams, error) {
 		return nil, err
 	}
 	crash.At("shim.forked")
+	s.agent.Pipes = inodes(outR, errR)
 	st := &streams{out: outR, err: errR}
 	st.copies.Go(func() { s.copy(s.out, outR) })
 	st.copies.Go(func() { s.copy(s.err, errR) })
 	return st, nil
+}
+
+// inodes are those of open files.
+func inodes(files ...*os.File) (all []uint64) {
+	for _, f := range files {
+		if info, err := f.Stat(); err == nil {
+			if st, ok := info.Sys().(*syscall.Stat_t); ok {
+				all = append(all, st.Ino)
+			}
+		}
+	}
+	return all
 }
 
 // stdin returns the agent's end and ours; nobody writes to a command.

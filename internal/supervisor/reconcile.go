@@ -152,8 +152,9 @@ func (s *Supervisor) endStrays() {
 }
 
 // sweep ends everything that carries the token. The shim of it is dead: its lock is ours, or it has no
-// record. What had cleared its environment became a child of this process, if it started that shim.
-func (s *Supervisor) sweep(token string) []proc.Identity {
+// record. What had cleared its environment is found by the agent's outputs, if it holds one, and is a child of
+// this process, if this process started that shim.
+func (s *Supervisor) sweep(token string, pipes ...uint64) []proc.Identity {
 	ctx, cancel := context.WithTimeout(context.Background(), sweepLimit)
 	defer cancel()
 	s.forks.Lock()
@@ -163,11 +164,15 @@ func (s *Supervisor) sweep(token string) []proc.Identity {
 		if err != nil {
 			return nil, err
 		}
+		held, err := proc.WithPipe(pipes...)
+		if err != nil {
+			return nil, err
+		}
 		found, err := proc.Descendants(os.Getpid(), isShim)
 		for _, t := range tagged {
 			found = append(found, t.Identity)
 		}
-		return found, err
+		return append(found, held...), err
 	})
 	if err != nil {
 		s.log.Printf("end the processes of %s: %v", token, err)

@@ -156,7 +156,7 @@ func (r *run) settleDead(ctx context.Context) (bool, error) {
 	case agent.State == shim.Refused:
 		return r.settleRecorded(shim.Exit{Error: agent.Error, Code: -1})
 	}
-	left := r.s.sweep(r.token())
+	left := r.s.sweep(r.token(), agent.Pipes...)
 	e := session.Ending{Began: true, Identified: agent.Agent != nil}
 	why := cause("shim_exited", "its shim was killed; its processes were ended")
 	if agent.Agent == nil {
