@@ -50,9 +50,17 @@ func Open(ctx context.Context, path string) (*Dir, error) {
 		return d, err
 	}
 	if err := create(ctx, path); err != nil {
-		return nil, fmt.Errorf("make state directory %s: %w", path, Full(err))
+		return nil, fmt.Errorf("make state directory %s: %w", path, unmade(Full(err)))
 	}
 	return OpenExisting(path)
+}
+
+// unmade says of a directory that cannot be made that it is none of ours, if nothing else is known.
+func unmade(err error) error {
+	if errors.Is(err, ErrFull) || errors.Is(err, ErrNotOurs) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrNotOurs, err)
 }
 
 // OpenExisting is Open without making anything: fs.ErrNotExist says that there is no state yet.

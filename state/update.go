@@ -95,7 +95,8 @@ func (d *Dir) WriteSide(path string, data []byte) error {
 
 // Read returns the record at path (relative). Errors: fs.ErrNotExist, ErrDamaged, ErrNewer.
 func Read[T any](d *Dir, path string) (T, error) {
-	data, err := os.ReadFile(d.Path(path))
+	data, done, err := readFile(d.Path(path))
+	defer done()
 	if err != nil {
 		var zero T
 		return zero, fmt.Errorf("read %s: %w", path, err)

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/pintle/pintle/internal/proc"
 	"github.com/pintle/pintle/internal/session"
@@ -39,12 +40,14 @@ func claimed(spec Spec) api.Execution {
 	}
 }
 
-// renewed is the view of an ended attempt, unless a newer one was ordered. The spec is only read when it
-// was changed after the status.
+// slack is how much a file's time may lag behind the clock, generously.
+const slack = time.Second
+
+// renewed is the view of an ended attempt, unless a newer one was ordered. The spec is only read when it may
+// have been changed after the end.
 func renewed(d *state.Dir, folder string, st Status) (api.Execution, error) {
-	a, err1 := os.Stat(d.Path(SpecFile(folder)))
-	b, err2 := os.Stat(d.Path(StatusFile(folder)))
-	if err1 != nil || err2 != nil || !a.ModTime().After(b.ModTime()) {
+	info, err := os.Stat(d.Path(SpecFile(folder)))
+	if err != nil || (st.EndedAt != nil && info.ModTime().Before(st.EndedAt.Add(-slack))) {
 		return st.Execution, nil
 	}
 	spec, err := SpecOf(d, folder)

@@ -102,21 +102,32 @@ func (s *Supervisor) create(_ context.Context, c api.Create) (any, error) {
 		return nil, api.E(api.CodeStopping, "the supervisor is being stopped; the order of %s stands", c.ID)
 	}
 	if c.Environment != nil {
-		s.bring(folder, c)
+		if err := s.bring(folder, c); err != nil {
+			return nil, err
+		}
 	}
 	s.ensure(folder)
 	return s.look(folder)
 }
 
 // bring keeps the values that came with an order, for an attempt that has not begun.
-func (s *Supervisor) bring(folder string, c api.Create) {
+func (s *Supervisor) bring(folder string, c api.Create) error {
+	spec, err := record.SpecOf(s.dir, folder)
+	if err != nil {
+		return err
+	}
 	env := environ.Environment{Vars: c.Environment, Secret: map[string]bool{}}
 	for _, name := range c.Secrets {
 		env.Secret[name] = true
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.envs[folder] = env
+	was, ok := s.envs[folder]
+	if ok && was.attempt == spec.Desired.Attempt && len(was.Lacks(spec.Environment.Names)) == 0 {
+		return nil // it may have begun with that one
+	}
+	s.envs[folder] = brought{env, spec.Desired.Attempt}
+	return nil
 }
 
 func (s *Supervisor) get(_ context.Context, t api.Target) (any, error) {
@@ -329,7 +340,7 @@ func Runtimes(d *state.Dir) []api.RuntimeSummary {
 		}
 		row := api.RuntimeSummary{ID: r.ID, ShimPID: a.Shim.PID, PGID: a.PGID, StartedAt: a.StartedAt, Sessions: []string{r.Session}}
 		if a.Agent != nil {
-			row.PID = a.Agent.PID
+			row.PID, row.StartTicks, row.BootID = a.Agent.PID, a.Agent.StartTicks, a.Agent.BootID
 		}
 		list = append(list, row)
 	}

@@ -69,9 +69,9 @@ func (r *run) underThisBoot() error {
 // all (E4).
 func (r *run) environment() (environ.Environment, []string) {
 	r.s.mu.Lock()
-	env, ok := r.s.envs[r.folder]
+	came, ok := r.s.envs[r.folder]
 	r.s.mu.Unlock()
-	want := r.spec.Environment
+	env, want := came.Environment, r.spec.Environment
 	if !ok {
 		env = environ.Environment{Vars: maps.Clone(want.Values), Secret: map[string]bool{}}
 	}

@@ -107,10 +107,15 @@ func (r *run) finish(ended bool) {
 	}
 	r.s.mu.Lock()
 	delete(r.s.runs, r.folder)
-	delete(r.s.envs, r.folder)
+	if r.s.envs[r.folder].attempt <= r.st.Attempt { // else it came for the next attempt
+		delete(r.s.envs, r.folder)
+	}
 	r.s.used = time.Now()
 	r.s.mu.Unlock()
 	close(r.done)
+	if ended {
+		r.tidy()
+	}
 	if open, err := r.s.unended(r.folder); ended && open && err == nil && r.s.ctx.Err() == nil {
 		r.s.ensure(r.folder)
 	}
@@ -168,7 +173,7 @@ func (r *run) step(ctx context.Context) (ended bool, err error) {
 	phase := session.Phase(r.st.Phase)
 	switch {
 	case phase == session.Ended && r.spec.Desired.Attempt <= r.st.Attempt:
-		return true, r.s.dropRuntime(r.st.RuntimeID) // if an earlier supervisor was killed before it did
+		return true, nil
 	case phase == "" || phase == session.Ended:
 		return false, r.claim()
 	case r.foreign():

@@ -253,7 +253,15 @@ func (r *run) close(v verdict, text []byte) error {
 	crash.At("supervisor.ended")
 	r.s.dir.CleanTemporary(record.StatusFile(r.folder))
 	r.s.dir.CleanTemporary(record.TextFile(r.folder))
-	return r.s.dropRuntime(r.st.RuntimeID)
+	return nil
+}
+
+// tidy removes the runtime of a settled attempt, after those who wait were told. Killed before it is done, the
+// next supervisor does it. Nothing else of the execution is touched: its next attempt may have begun.
+func (r *run) tidy() {
+	if err := r.s.dropRuntime(r.st.RuntimeID); err != nil {
+		r.s.log.Printf("run %s: %v", r.name(), err)
+	}
 }
 
 // writeText puts the text beside the record; no file is an empty one.

@@ -56,12 +56,18 @@ type Supervisor struct {
 	forks sync.RWMutex
 
 	mu       sync.Mutex
-	runs     map[string]*run                // by folder, those that have not ended
-	envs     map[string]environ.Environment // by folder: values that no record holds
+	runs     map[string]*run    // by folder, those that have not ended
+	envs     map[string]brought // by folder: values that no record holds
 	clients  int
 	stopping bool // ends all runtimes; takes no work
 	used     time.Time
 	work     sync.WaitGroup
+}
+
+// brought is the environment that came with the order of an attempt.
+type brought struct {
+	environ.Environment
+	attempt int
 }
 
 // Record is supervisor.json.
@@ -92,7 +98,7 @@ func Run(ctx context.Context, o Options) error {
 	defer cancel()
 	s := &Supervisor{
 		o: o, dir: o.Dir, log: log.New(o.Log, "", log.LstdFlags|log.LUTC), ctx: ctx, leave: cancel,
-		runs: map[string]*run{}, envs: map[string]environ.Environment{}, used: time.Now(),
+		runs: map[string]*run{}, envs: map[string]brought{}, used: time.Now(),
 	}
 	if err := proc.BecomeSubreaper(); err != nil {
 		return err

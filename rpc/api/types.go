@@ -215,10 +215,12 @@ type Supervisor struct {
 
 // RuntimeSummary is a runtime as supervisor/status tells it.
 type RuntimeSummary struct {
-	ID        string    `json:"id"`
-	ShimPID   int       `json:"shimPid"`
-	PID       int       `json:"pid,omitempty"`
-	PGID      int       `json:"pgid,omitempty"`
-	StartedAt time.Time `json:"startedAt"`
-	Sessions  []string  `json:"sessions"`
+	ID         string    `json:"id"`
+	ShimPID    int       `json:"shimPid"`
+	PID        int       `json:"pid,omitempty"`
+	PGID       int       `json:"pgid,omitempty"`
+	StartTicks uint64    `json:"startTicks,omitempty"`
+	BootID     string    `json:"bootId,omitempty"`
+	StartedAt  time.Time `json:"startedAt"`
+	Sessions   []string  `json:"sessions"`
 }
