@@ -32,6 +32,10 @@ func build(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "pintle")
+	if err := depend(".."); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	args := []string{"build", "-o", binary}
 	if raceEnabled {
 		args = append(args, "-race")
@@ -42,6 +46,17 @@ func build(m *testing.M) int {
 		return 1
 	}
 	return m.Run()
+}
+
+// depend has go test's cache know that a result depends on the sources of the binary: it notes the files that
+// a test looks at.
+func depend(root string) error {
+	return filepath.WalkDir(root, func(path string, e os.DirEntry, err error) error {
+		if err == nil && filepath.Ext(path) == ".go" {
+			_, err = os.Stat(path)
+		}
+		return err
+	})
 }
 
 func TestScripts(t *testing.T) {

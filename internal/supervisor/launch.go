@@ -39,6 +39,9 @@ func (r *run) begin(ctx context.Context) (bool, error) {
 		r.needEnv(ctx, missing)
 		return false, nil
 	}
+	if fenced, ended, err := r.fenced(); fenced {
+		return ended, err
+	}
 	if err := r.underThisBoot(); err != nil {
 		return false, err
 	}

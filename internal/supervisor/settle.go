@@ -16,7 +16,6 @@ import (
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/internal/shim"
 	"github.com/pintle/pintle/providers"
-	"github.com/pintle/pintle/providers/command"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
 	"github.com/pintle/pintle/state/journal"
@@ -160,12 +159,15 @@ func (r *run) conclude(out, err int64, v verdict, left []proc.Identity) (bool, e
 		return false, lookErr
 	}
 	if said != nil {
-		v = *said
+		v = *said // it was told: the journal decides
 	} else if err := r.say(v, left); err != nil {
 		return false, err
 	}
 	crash.At("supervisor.said")
-	return true, r.close(v, text)
+	if err := r.close(v, text); err != nil {
+		return false, err // not ended before it is on record
+	}
+	return true, nil
 }
 
 // takeRest folds to the spool's end. With secrets that nobody knows any more, what was not folded is
@@ -308,48 +310,3 @@ func (s *Supervisor) dropRuntime(id string) error {
 	}
 	return os.RemoveAll(dead)
 }
-
-// recall finds in the journal what an earlier supervisor had told of this attempt: the text so far, and
-// the verdict if it had come to one.
-func (rt *runtime) recall() (text []byte, said *verdict, err error) {
-	if !rt.recovered() {
-		return rt.text.bytes(), nil, nil
-	}
-	reader := journal.NewReader(rt.r.s.dir.Path(record.JournalDir(rt.r.st.Session)), 0)
-	defer reader.Close()
-	var all tail
-	for {
-		events, err := reader.Next()
-		if err != nil || len(events) == 0 {
-			return all.bytes(), said, err
-		}
-		for _, e := range events {
-			if said, err = rt.recollect(e, &all, said); err != nil {
-				return nil, nil, err
-			}
-		}
-	}
-}
-
-// recollect takes one event of the journal for this attempt's text or verdict.
-func (rt *runtime) recollect(e journal.Event, text *tail, said *verdict) (*verdict, error) {
-	if e.Turn != fmt.Sprintf("t%d", rt.r.st.Attempt) || e.Execution != rt.r.st.ID {
-		return said, nil
-	}
-	switch e.Type {
-	case "agent_message_chunk":
-		if b, err := command.Bytes(e.Data); err == nil {
-			text.write(b)
-		}
-	case "turn_ended":
-		said = &verdict{}
-		if err := json.Unmarshal(e.Data, said); err != nil {
-			return nil, fmt.Errorf("verdict in the journal: %w", err)
-		}
-	}
-	return said, nil
-}
-
-// recovered reports whether another supervisor, or an earlier step of this one, may have written to the
-// journal for this attempt.
-func (rt *runtime) recovered() bool { return rt.shimPID == 0 }

@@ -1,0 +1,86 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/providers/command"
+	"github.com/pintle/pintle/state/journal"
+)
+
+// memory is what the journal has of one attempt.
+type memory struct {
+	text  tail
+	said  *verdict        // the verdict, if one was told
+	began map[string]bool // the runtimes that were about to start
+}
+
+// remember reads the journal for the run's attempt.
+func (r *run) remember() (memory, error) {
+	m := memory{began: map[string]bool{}}
+	reader := journal.NewReader(r.s.dir.Path(record.JournalDir(r.st.Session)), 0)
+	defer reader.Close()
+	turn := fmt.Sprintf("t%d", r.st.Attempt)
+	for {
+		events, err := reader.Next()
+		if err != nil || len(events) == 0 {
+			return m, err
+		}
+		for _, e := range events {
+			if e.Turn != turn || e.Execution != r.st.ID {
+				continue
+			}
+			if err := m.take(e); err != nil {
+				return m, fmt.Errorf("event %d of session %s: %w", e.Seq, e.Session, err)
+			}
+		}
+	}
+}
+
+func (m *memory) take(e journal.Event) error {
+	switch e.Type {
+	case "agent_message_chunk":
+		b, err := command.Bytes(e.Data)
+		m.text.write(b)
+		return err
+	case "runtime_started":
+		var data struct{ Runtime string }
+		err := json.Unmarshal(e.Data, &data)
+		m.began[data.Runtime] = true
+		return err
+	case "turn_ended":
+		m.said = &verdict{}
+		return json.Unmarshal(e.Data, m.said)
+	}
+	return nil
+}
+
+// recall is what is known of this attempt's text, and its verdict if the journal has one.
+func (rt *runtime) recall() (text []byte, said *verdict, err error) {
+	if !rt.recovered() {
+		return rt.text.bytes(), nil, nil
+	}
+	m, err := rt.r.remember()
+	return m.text.bytes(), m.said, err
+}
+
+// recovered reports whether another supervisor, or an earlier step of this one, may have written to the
+// journal for this attempt.
+func (rt *runtime) recovered() bool { return rt.shimPID == 0 }
+
+// fenced looks into the journal before anything is begun, in case the records say less than was told: an
+// attempt whose verdict is there is never run again by any path (B4), and neither is a runtime that was about
+// to start and whose directory is gone.
+func (r *run) fenced() (fenced, ended bool, err error) {
+	m, err := r.remember()
+	switch {
+	case err != nil:
+		return true, false, err
+	case m.said == nil && !m.began[r.st.RuntimeID]:
+		return false, false, nil
+	}
+	ended, err = r.settleUnstarted(session.Ending{Began: true}, cause("protocol", "its runtime's directory is gone: it may have run"))
+	return true, ended, err
+}
