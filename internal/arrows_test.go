@@ -2,6 +2,7 @@
 package internal
 
 import (
+	"errors"
 	"go/ast"
 	"go/build"
 	"go/parser"
@@ -97,7 +98,7 @@ func TestArrows(t *testing.T) {
 			ctx := build.Default
 			ctx.GOOS = system
 			p, err := ctx.ImportDir("../"+dir, 0)
-			if _, none := err.(*build.NoGoError); none {
+			if none := new(build.NoGoError); errors.As(err, &none) {
 				continue
 			}
 			if err != nil {

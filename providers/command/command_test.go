@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"unicode/utf8"
 
@@ -39,7 +40,7 @@ func TestSplit(t *testing.T) {
 func TestSplit_NeverCutsACharacterAndEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pad := bytes.Repeat([]byte("x"), rapid.IntRange(ChunkSize-8, ChunkSize+8).Draw(t, "pad"))
-		buf := append(pad, rapid.String().Draw(t, "text")...)
+		buf := slices.Concat(pad, []byte(rapid.String().Draw(t, "text")))
 		for len(buf) > 0 {
 			n := split(providers.Stdout, buf, true)
 			if n <= 0 || n > ChunkSize {

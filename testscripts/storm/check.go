@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -31,7 +30,7 @@ func (r *round) check() (c counts, faults []string) {
 	for _, o := range r.orders {
 		r.checkOrder(d, o, before[o.key], &c, fault)
 	}
-	r.countLaunches(&c, fault)
+	r.countLaunches(d, &c, fault)
 	r.leave(&c, fault)
 	c.kills = int(r.kills.Load())
 	return c, faults
@@ -166,9 +165,9 @@ func (r *round) compare(o *order, now tale, lost func(string, ...any)) {
 }
 
 // countLaunches counts from the commands' own log. An attempt is launched once at most.
-func (r *round) countLaunches(c *counts, fault func(string, ...any)) {
+func (r *round) countLaunches(d *state.Dir, c *counts, fault func(string, ...any)) {
 	data, _ := os.ReadFile(r.log)
-	times := map[string]int{}
+	byKey, byRuntime := map[string]int{}, map[string]int{}
 	for line := range strings.Lines(string(data)) {
 		words := strings.Fields(line)
 		if len(words) != 3 {
@@ -176,16 +175,30 @@ func (r *round) countLaunches(c *counts, fault func(string, ...any)) {
 			continue
 		}
 		c.launches++
-		times[words[0]+" "+words[1]]++
+		byKey[words[0]]++
+		byRuntime[words[1]]++
 	}
-	for which, n := range times {
-		key, attempt, _ := strings.Cut(which, " ")
-		number, _ := strconv.Atoi(attempt)
+	for runtime, n := range byRuntime {
 		if n > 1 {
 			c.duplicates += n - 1
-			fault("key %s: attempt %d was launched %d times", key, number, n)
+			fault("runtime %s was started %d times", runtime, n)
 		}
 	}
+	for _, o := range r.orders {
+		if ordered := r.attemptsOf(d, o); byKey[o.key] > ordered {
+			c.duplicates += byKey[o.key] - ordered
+			fault("key %s: %d attempts were ordered and %d launched", o.key, ordered, byKey[o.key])
+		}
+	}
+}
+
+// attemptsOf is how many attempts of an order there are on record.
+func (r *round) attemptsOf(d *state.Dir, o *order) int {
+	t := r.tale(d, o)
+	if !t.ok {
+		return 0
+	}
+	return len(t.past) + 1
 }
 
 // patience is how long what must end may take to do so.

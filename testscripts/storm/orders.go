@@ -53,7 +53,7 @@ type look struct {
 
 // argv is the same for all attempts: it is a part of the order's identity.
 func (o *order) argv(log string) []string {
-	return []string{"sh", "-c", fmt.Sprintf(`echo "$PINTLE_EXECUTION $STORM_ATTEMPT $$" >> %s; %s`, log, o.kind.script)}
+	return []string{"sh", "-c", fmt.Sprintf(`echo "$PINTLE_EXECUTION $PINTLE_RUNTIME $$" >> %s; %s`, log, o.kind.script)}
 }
 
 func (o *order) attempt() int {
