@@ -114,6 +114,7 @@ func (r *round) conflict(o *order) {
 // end stops or interrupts, and the proof must hold.
 func (r *round) end(o *order, verb string) {
 	o.spoil(verb)
+	defer o.spoil(verb) // an attempt that is ordered before the verb comes to it is the one that ends
 	res := r.pintle(1, true, verb, o.key)
 	ok := []int{0, -1, 4} // 4: whoever should have ordered it was killed
 	if res.full {
@@ -141,6 +142,7 @@ func (r *round) again(o *order) {
 // interrupted gives an order and then has it cancelled from the terminal, so to say.
 func (r *round) interrupted(o *order, d dice) {
 	o.spoil("SIGINT")
+	defer o.spoil("SIGINT")
 	wait := d.between(time.Millisecond, 200*time.Millisecond)
 	c := exec.Command(r.binary, r.words(o, 1)...)
 	c.Env, c.Dir = r.env(1), r.dir
