@@ -214,7 +214,7 @@ func (r *run) await(ctx context.Context) (*api.Execution, error) {
 		waiting, changed := r.waiting, r.changed
 		r.mu.Unlock()
 		if waiting != nil && waiting.Kind == "needs_env" && !r.provided(waiting.Names) {
-			e, err := r.view()
+			e, err := r.viewWaiting(waiting) // by now it may look whether the values came
 			return &e, err
 		}
 		select {

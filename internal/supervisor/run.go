@@ -241,15 +241,19 @@ func (r *run) claim() error {
 
 func cause(code, message string) *api.Cause { return &api.Cause{Code: code, Message: message} }
 
-// current is the execution as it is known now.
+// view is the execution as it is known now.
 func (r *run) view() (api.Execution, error) {
-	e, err := record.View(r.s.dir, r.folder)
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err == nil && r.waiting != nil && e.Phase != string(session.Ended) {
-		e.WaitingFor = r.waiting
-		e.Phase = string(session.Waiting)
-		e.Next = nextFor(e.ID, r.waiting)
+	waiting := r.waiting
+	r.mu.Unlock()
+	return r.viewWaiting(waiting)
+}
+
+// viewWaiting is the execution with the reason for which it was seen to wait.
+func (r *run) viewWaiting(w *api.WaitingFor) (api.Execution, error) {
+	e, err := record.View(r.s.dir, r.folder)
+	if err == nil && w != nil && e.Phase != string(session.Ended) {
+		e.Phase, e.WaitingFor, e.Next = string(session.Waiting), w, nextFor(e.ID, w)
 	}
 	return e, err
 }
