@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -26,24 +27,48 @@ func main() {
 	os.Exit(Main(os.Args[1:]))
 }
 
+// verb is a part of the command line.
+type verb struct {
+	name string
+	make func() any
+	help string
+}
+
 // verbs is the command line.
-type verbs struct {
-	Run       runVerb       `cmd:"" help:"Give an order, once: run a prompt or a command and wait for its result."`
-	Ps        psVerb        `cmd:"" help:"List runs."`
-	Show      showVerb      `cmd:"" help:"Show one run."`
-	Result    resultVerb    `cmd:"" help:"Print a run's result and exit with its code."`
-	Logs      logsVerb      `cmd:"" help:"Print what a run's agent said."`
-	Wait      waitVerb      `cmd:"" help:"Wait for runs to end."`
-	Stop      stopVerb      `cmd:"" help:"Stop runs, and prove that nothing of them is left."`
-	Interrupt interruptVerb `cmd:"" help:"Interrupt runs: SIGINT first, then as stop."`
-	Retry     retryVerb     `cmd:"" help:"Begin one more attempt of a run that has ended."`
-	Recover   recoverVerb   `cmd:"" help:"Decide an ownership that is uncertain."`
-	Rm        rmVerb        `cmd:"" help:"Free the keys of runs that have ended; their records go to archived/."`
-	Agents    agentsVerb    `cmd:"" help:"List the agents that can be used."`
-	Doctor    doctorVerb    `cmd:"" help:"Check the state directory and what runs."`
-	Supervise superviseVerb `cmd:"" help:"Hold agents' processes; started by itself when needed."`
-	Config    configVerb    `cmd:"" help:"Print the configuration in force and where it comes from."`
-	Version   versionVerb   `cmd:"" help:"Print the version."`
+func verbs() []verb {
+	return []verb{
+		{"run", func() any { return &runVerb{} }, "Give an order, once: run a prompt or a command and wait for its result."},
+		{"ps", func() any { return &psVerb{} }, "List runs."},
+		{"show", func() any { return &showVerb{} }, "Show one run."},
+		{"result", func() any { return &resultVerb{} }, "Print a run's result and exit with its code."},
+		{"logs", func() any { return &logsVerb{} }, "Print what a run's agent said."},
+		{"wait", func() any { return &waitVerb{} }, "Wait for runs to end."},
+		{"stop", func() any { return &stopVerb{} }, "Stop runs, and prove that nothing of them is left."},
+		{"interrupt", func() any { return &interruptVerb{} }, "Interrupt runs: SIGINT first, then as stop."},
+		{"retry", func() any { return &retryVerb{} }, "Begin one more attempt of a run that has ended."},
+		{"recover", func() any { return &recoverVerb{} }, "Decide an ownership that is uncertain."},
+		{"rm", func() any { return &rmVerb{} }, "Free the keys of runs that have ended; their records go to archived/."},
+		{"agents", func() any { return &agentsVerb{} }, "List the agents that can be used."},
+		{"doctor", func() any { return &doctorVerb{} }, "Check the state directory and what runs."},
+		{"supervise", func() any { return &superviseVerb{} }, "Hold agents' processes; started by itself when needed."},
+		{"config", func() any { return &configVerb{} }, "Print the configuration in force and where it comes from."},
+		{"version", func() any { return &versionVerb{} }, "Print the version."},
+	}
+}
+
+// grammar is the part of the command line that these words need: building the grammar of every verb takes
+// longer than most verbs do.
+func grammar(words []string) (options []kong.Option) {
+	all := verbs()
+	if len(words) > 0 {
+		if i := slices.IndexFunc(all, func(v verb) bool { return v.name == words[0] }); i >= 0 {
+			all = all[i : i+1]
+		}
+	}
+	for _, v := range all {
+		options = append(options, kong.DynamicCommand(v.name, v.help, "", v.make()))
+	}
+	return options
 }
 
 // output is what every verb can be told about printing.
@@ -58,6 +83,7 @@ func (e exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 
 // Main runs one command line and returns its exit code.
 func Main(args []string) int {
+	debug.SetGCPercent(400) // verbs are short: collecting costs more than it frees
 	a := newApp(args)
 	defer a.close()
 	err := a.run()
@@ -83,10 +109,10 @@ func (a *app) run() (err error) {
 			err = nil
 		}
 	}()
-	var v verbs
-	parser, err := kong.New(&v, kong.Name("pintle"), kong.UsageOnError(), kong.Writers(a.stdout, a.stderr),
+	parser, err := kong.New(&struct{}{}, append(grammar(a.args), kong.Name("pintle"), kong.UsageOnError(),
+		kong.Writers(a.stdout, a.stderr),
 		kong.Description("Run coding agents so that an order given once is carried out once, whoever crashes."),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Exit(func(int) { panic(helped{}) }))
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Exit(func(int) { panic(helped{}) }))...)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -31,6 +32,7 @@ type superviseRun struct {
 
 // Run supervises until it is told to leave. SIGTERM and SIGINT leave the runtimes to their shims.
 func (v *superviseRun) Run(a *app) error {
+	debug.SetGCPercent(100) // it lives long
 	d, err := a.open()
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -20,12 +19,14 @@ const MaxKey = 200
 // ErrKey is returned by CheckKey; its message says what is wrong.
 var ErrKey = errors.New("bad key")
 
-// generated are the forms of ids that pintle makes: r- runs, s- sessions, w- workspaces. They carry 16
-// hex digits; a prefix of 4 or more means one of them on the command line.
-var generated = regexp.MustCompile(`^[rsw]-[0-9a-f]{4,16}$`)
-
-// Generated reports whether id has the form of a generated one, whole or as a prefix.
-func Generated(id string) bool { return generated.MatchString(id) }
+// Generated reports whether id has the form of one that pintle makes, whole or as a prefix: r- runs, s- sessions,
+// w- workspaces, with 16 hex digits, of which 4 or more mean one of them on the command line.
+func Generated(id string) bool {
+	if len(id) < 2+4 || len(id) > 2+16 || id[1] != '-' || !strings.ContainsRune("rsw", rune(id[0])) {
+		return false
+	}
+	return strings.Trim(id[2:], "0123456789abcdef") == ""
+}
 
 // CheckKey accepts a caller's own key (X6): 1 to 200 characters of any Unicode without control
 // characters, not blank, not of the form of a generated id.

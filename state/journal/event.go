@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -40,7 +41,8 @@ type Commit struct {
 	Err     int64  `json:"err,omitempty"`
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// castagnoli is made when it is first needed: most verbs read no journal.
+var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
 // sumField begins the checksum, which is the last field of a line and covers all bytes before it.
 const (
@@ -68,7 +70,7 @@ func appendLine(b []byte, e *Event) []byte {
 		b = append(append(b, `,"data":`...), e.Data...)
 	}
 	b = appendCommit(b, e.Commit)
-	sum := crc32.Checksum(b[start:], castagnoli)
+	sum := crc32.Checksum(b[start:], castagnoli())
 	return fmt.Appendf(b, `%s%08x"}`+"\n", sumField, sum)
 }
 
@@ -106,7 +108,7 @@ func intact(line []byte) bool {
 		return false
 	}
 	want, err := strconv.ParseUint(string(line[cut+len(sumField):len(line)-2]), 16, 32)
-	return err == nil && uint32(want) == crc32.Checksum(line[:cut], castagnoli)
+	return err == nil && uint32(want) == crc32.Checksum(line[:cut], castagnoli())
 }
 
 // parse returns the event of an intact line.
