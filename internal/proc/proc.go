@@ -163,3 +163,9 @@ func SignalGroup(pgid int, sig syscall.Signal) error {
 	}
 	return nil
 }
+
+// Descendants returns the live processes below root, as Tree does.
+func Descendants(root int, spare func(Stat, []string) bool) ([]Identity, error) {
+	living, _, err := Tree(root, spare)
+	return living, err
+}

@@ -87,33 +87,34 @@ func WithToken(string, func(string) bool) ([]Tagged, error) { return nil, nil }
 // Variable finds nothing, for the same reason.
 func Variable(int, string) (string, bool) { return "", false }
 
-// Descendants returns the live processes below root.
-func Descendants(root int, spare func(Stat, []string) bool) ([]Identity, error) {
+// Tree returns the live processes below root, and the zombies there.
+func Tree(root int, spare func(Stat, []string) bool) (living []Identity, zombies []int, err error) {
 	procs, err := unix.SysctlKinfoProcSlice("kern.proc.all")
 	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
+		return nil, nil, fmt.Errorf("list processes: %w", err)
 	}
 	boot, err := BootID()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	below := map[int][]Stat{}
 	for i := range procs {
 		st := statOf(&procs[i])
 		below[st.PPID] = append(below[st.PPID], st)
 	}
-	var found []Identity
 	for queue := below[root]; len(queue) > 0; queue = queue[1:] {
 		st := queue[0]
-		if spare != nil && spare(st, nil) {
+		switch {
+		case spare != nil && spare(st, nil):
 			continue
-		}
-		if !st.dead() {
-			found = append(found, Identity{PID: st.PID, StartTicks: st.StartTicks, BootID: boot})
+		case st.dead():
+			zombies = append(zombies, st.PID)
+		default:
+			living = append(living, Identity{PID: st.PID, StartTicks: st.StartTicks, BootID: boot})
 		}
 		queue = append(queue, below[st.PID]...)
 	}
-	return found, nil
+	return living, zombies, nil
 }
 
 // BecomeSubreaper does nothing here.

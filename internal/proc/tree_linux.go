@@ -6,28 +6,31 @@ import (
 	"strings"
 )
 
-// Descendants returns the live processes below root. One that spare accepts is left out with all below it.
-// A tree that forks meanwhile may have more: look again.
-func Descendants(root int, spare func(Stat, []string) bool) ([]Identity, error) {
+// Tree returns the live processes below root, and the zombies there. One that spare accepts is left out with all
+// below it. A tree that forks meanwhile may have more: what dies during a look leaves its children to root, after
+// those of root were listed, perhaps. It leaves a zombie as well; so a look proves that nothing lives if it finds
+// none, root being the only one that reaps them.
+func Tree(root int, spare func(Stat, []string) bool) (living []Identity, zombies []int, err error) {
 	boot, err := BootID()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	children, err := childrenBelow(root)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var found []Identity
 	walk(root, children, func(st Stat) bool {
-		if spare != nil && spare(st, argsOrNone(st.PID)) {
+		switch {
+		case spare != nil && spare(st, argsOrNone(st.PID)):
 			return false
-		}
-		if !st.dead() {
-			found = append(found, Identity{PID: st.PID, StartTicks: st.StartTicks, BootID: boot})
+		case st.dead():
+			zombies = append(zombies, st.PID)
+		default:
+			living = append(living, Identity{PID: st.PID, StartTicks: st.StartTicks, BootID: boot})
 		}
 		return true
 	})
-	return found, nil
+	return living, zombies, nil
 }
 
 // walk visits what is below root, each pid once: a table that was read while processes moved can list one

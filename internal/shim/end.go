@@ -73,9 +73,8 @@ func (s *shim) kill() {
 func (s *shim) sweep() ([]proc.Identity, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), sweepLimit)
 	defer cancel()
-	self := os.Getpid()
 	return proc.KillAll(ctx, func() ([]proc.Identity, error) {
-		found, err := proc.Descendants(self, spare)
+		found, err := s.below()
 		if err != nil {
 			return nil, err
 		}
@@ -85,6 +84,30 @@ func (s *shim) sweep() ([]proc.Identity, error) {
 		}
 		return found, err
 	})
+}
+
+// below are the live processes of our tree. It looks again as long as it finds zombies that it can reap: what died
+// during a look may have left children that the look did not see.
+func (s *shim) below() ([]proc.Identity, error) {
+	for {
+		found, zombies, err := proc.Tree(os.Getpid(), spare)
+		if err != nil || !s.reaps(zombies) {
+			return found, err
+		}
+	}
+}
+
+// reaps collects orphans, and reports whether there were any. The agent itself is collected last.
+func (s *shim) reaps(zombies []int) (some bool) {
+	for _, pid := range zombies {
+		if pid == s.leader {
+			continue
+		}
+		if _, err := proc.Reap(pid); err == nil {
+			some = true
+		}
+	}
+	return some
 }
 
 // spare reports whether a process below a shim is not the agent's: a supervisor that this shim started, or

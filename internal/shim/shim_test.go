@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pintle/pintle/internal/crash"
 	"github.com/pintle/pintle/internal/proc"
 	"github.com/pintle/pintle/state"
 )
@@ -190,5 +191,21 @@ func TestShim_KilledLeavesProof(t *testing.T) {
 	}
 	if err := proc.Await(t.Context(), *agent.Agent); err != nil { // its input has ended
 		t.Error(err)
+	}
+}
+
+// A shim that is killed before it knows its agent's pid has said by which pipes the agent's processes are found.
+func TestCase9_PipesAreOnRecordBeforeTheFork(t *testing.T) {
+	t.Setenv(crash.Variable, "kill:shim.forked@"+t.TempDir()+"/passes")
+	r := launch(t, `exec env -i sleep 1000`, func(c *Config) { c.Stdin = false })
+	for range r.Events() { // until the shim is dead
+	}
+	a, err := state.Read[Agent](r.dir, AgentFile("x"))
+	if err != nil || a.State != Starting || len(a.Pipes) != 2 {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	left, err := proc.KillAll(t.Context(), func() ([]proc.Identity, error) { return proc.WithPipe(a.Pipes...) })
+	if err != nil || len(left) > 0 {
+		t.Errorf("left %+v, %v", left, err)
 	}
 }

@@ -18,8 +18,9 @@ import (
 
 // streams are the shim's ends of the agent's output pipes, and the copies that are under way.
 type streams struct {
-	out, err *os.File
-	copies   sync.WaitGroup
+	out, err   *os.File
+	outW, errW *os.File // the agent's ends, until it has them
+	copies     sync.WaitGroup
 }
 
 // start forks the agent. For a command this is the hand-over, so its intent is durable before, and a
@@ -32,13 +33,19 @@ func (s *shim) start() (*streams, error) {
 	spools := s.dir.Path(SpoolDir(s.cfg.Runtime))
 	s.out = newSpool(spools, Out, s.cfg.SpoolLimit)
 	s.err = newSpool(spools, Err, s.cfg.SpoolLimit)
-	s.agent = Agent{Version: state.RecordVersion, State: Starting, Shim: self, StartedAt: time.Now()}
+	st, err := s.pipes()
+	if err != nil {
+		return nil, err
+	}
+	defer st.handedOver()
+	s.agent = Agent{
+		Version: state.RecordVersion, State: Starting, Shim: self, StartedAt: time.Now(), Pipes: inodes(st.out, st.err),
+	}
 	if err := s.save(AgentFile(s.cfg.Runtime), s.agent); err != nil {
 		return nil, err
 	}
 	crash.At("shim.starting")
-	st, err := s.fork()
-	if err != nil {
+	if err := s.fork(st); err != nil {
 		s.agent.State, s.agent.Error = Refused, err.Error()
 		return nil, fmt.Errorf("%w%s", err, s.also(s.save(AgentFile(s.cfg.Runtime), s.agent)))
 	}
@@ -52,39 +59,42 @@ func (s *shim) also(err error) string {
 	return "; and recording that: " + err.Error()
 }
 
-// fork makes the pipes and starts the agent in a session of its own.
-func (s *shim) fork() (*streams, error) {
+// pipes are made before the record of the start, which has their inodes.
+func (s *shim) pipes() (st *streams, err error) {
+	st = &streams{}
+	if st.out, st.outW, err = os.Pipe(); err == nil {
+		st.err, st.errW, err = os.Pipe()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make pipe: %w", err)
+	}
+	return st, nil
+}
+
+// handedOver closes what the agent has by now.
+func (st *streams) handedOver() { _, _ = st.outW.Close(), st.errW.Close() }
+
+// fork starts the agent in a session of its own.
+func (s *shim) fork(st *streams) error {
 	stdin, ours, err := s.stdin()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer stdin.Close()
-	outR, outW, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("make pipe: %w", err)
-	}
-	defer outW.Close()
-	errR, errW, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("make pipe: %w", err)
-	}
-	defer errW.Close()
 	if s.in, err = newInput(s.dir.Path(StdinFile(s.cfg.Runtime)), ours); err != nil {
-		return nil, err
+		return err
 	}
 	s.leader, err = proc.Spawn{
 		Path: s.cfg.Path, Args: s.cfg.Args, Env: s.cfg.Env, Dir: s.cfg.Dir, Umask: s.cfg.Umask,
-		Files: []*os.File{stdin, outW, errW}, Setsid: true,
+		Files: []*os.File{stdin, st.outW, st.errW}, Setsid: true,
 	}.Start()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	crash.At("shim.forked")
-	s.agent.Pipes = inodes(outR, errR)
-	st := &streams{out: outR, err: errR}
-	st.copies.Go(func() { s.copy(s.out, outR) })
-	st.copies.Go(func() { s.copy(s.err, errR) })
-	return st, nil
+	st.copies.Go(func() { s.copy(s.out, st.out) })
+	st.copies.Go(func() { s.copy(s.err, st.err) })
+	return nil
 }
 
 // inodes are those of open files.
@@ -127,7 +137,8 @@ func (s *shim) announce() error {
 	if err := s.save(AgentFile(s.cfg.Runtime), agent); err != nil {
 		// The agent runs and cannot be recorded: it must not go on unknown.
 		s.kill()
-		return err
+		_, swept := s.sweep()
+		return errors.Join(err, swept)
 	}
 	crash.At("shim.announced")
 	_ = s.controller.send(message{M: "started", Agent: &agent})

@@ -159,7 +159,7 @@ func (s *Supervisor) sweep(token string, pipes ...uint64) []proc.Identity {
 	defer cancel()
 	s.forks.Lock()
 	defer s.forks.Unlock()
-	left, err := proc.KillAll(ctx, func() ([]proc.Identity, error) {
+	look := func() ([]proc.Identity, error) {
 		tagged, err := proc.WithToken(shim.TokenVariable, func(v string) bool { return v == token })
 		if err != nil {
 			return nil, err
@@ -173,6 +173,13 @@ func (s *Supervisor) sweep(token string, pipes ...uint64) []proc.Identity {
 			found = append(found, t.Identity)
 		}
 		return append(found, held...), err
+	}
+	left, err := proc.KillAll(ctx, func() ([]proc.Identity, error) {
+		found, err := look()
+		if len(found) > 0 || err != nil {
+			return found, err
+		}
+		return look() // once more: what forked and died during a look left a child that it did not see
 	})
 	if err != nil {
 		s.log.Printf("end the processes of %s: %v", token, err)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -224,8 +225,26 @@ func (r *round) orphaned(left []proc.Tagged, c *counts, fault func(string, ...an
 	}
 }
 
-// left is all that carries the home in its environment, and what cleared it but logs into our directory.
-func (r *round) left() []proc.Tagged { return r.tagged() }
+// left is all that carries the home in its environment, and what cleared that but stands in our directory.
+func (r *round) left() []proc.Tagged {
+	all := r.tagged()
+	known := map[int]bool{}
+	for _, t := range all {
+		known[t.PID] = true
+	}
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	for _, link := range links {
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(link)))
+		if cwd, err := os.Readlink(link); err != nil || cwd != r.dir || known[pid] {
+			continue
+		}
+		if id, err := proc.Identify(pid); err == nil {
+			args, _ := proc.Args(pid)
+			all = append(all, proc.Tagged{Identity: id, Args: args})
+		}
+	}
+	return all
+}
 
 // leave ends the supervisor; then nothing at all is left.
 func (r *round) leave(c *counts, fault func(string, ...any)) {
