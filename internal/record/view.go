@@ -75,45 +75,38 @@ func checked(d *state.Dir, st Status) api.Execution {
 	if st.RuntimeID == "" {
 		return e
 	}
+	exit, exited := state.Read[shim.Exit](d, shim.ExitFile(st.RuntimeID))
 	boot, err := proc.BootID()
-	if d.Moved() || (err == nil && st.BootID != boot) {
-		return over(e, session.HostDied, "the host that ran it is gone (reboot, or a copied state directory)")
+	switch {
+	case exited == nil && !d.Moved():
+		return over(e, JudgeExit(exit, e.Cancel)) // whether its shim is still there or not
+	case d.Moved() || (err == nil && st.BootID != boot):
+		why := Cause("host_died", "the host that ran it is gone: a reboot, or a copied state directory")
+		return over(e, Judge(session.Ending{HostDied: true, Began: true}, why, e.Cancel))
 	}
 	unlock, err := shim.Dead(d, st.RuntimeID)
 	if err != nil {
 		return e // it lives, or cannot be told: as recorded
 	}
 	defer unlock() // until all is read, so that no shim begins in between
-	exit, err := state.Read[shim.Exit](d, shim.ExitFile(st.RuntimeID))
-	if err == nil {
-		return finished(e, exit)
-	}
-	agent, err := state.Read[shim.Agent](d, shim.AgentFile(st.RuntimeID))
-	switch {
-	case err != nil || agent.State == shim.Abandoned:
-		return e // nothing was started under it yet
-	case agent.Agent == nil:
-		return over(e, session.Unknown, "its shim died while it was being started")
-	}
-	return over(e, session.AgentDied, "its shim was killed")
+	return lost(d, st)
 }
 
-func finished(e api.Execution, exit shim.Exit) api.Execution {
-	cancelled := e.Cancel != nil && e.Cancel.DispatchedAt != nil
-	outcome := session.Judge(session.Ending{
-		Began: true, Proven: true, Identified: true, Exit: exit.Code, Signal: exit.Signal,
-		Refused: exit.Error != "", Cancelled: cancelled, Deadline: exit.Deadline,
-	})
-	return over(e, outcome, "it has ended and its result is not taken in yet")
+// lost is the view of an execution whose shim is dead, by our holding its lock.
+func lost(d *state.Dir, st Status) api.Execution {
+	if exit, err := state.Read[shim.Exit](d, shim.ExitFile(st.RuntimeID)); err == nil {
+		return over(st.Execution, JudgeExit(exit, st.Cancel)) // it ended just now
+	}
+	agent, err := state.Read[shim.Agent](d, shim.AgentFile(st.RuntimeID))
+	if err != nil || agent.State == shim.Abandoned {
+		return st.Execution // nothing was started under it yet
+	}
+	return over(st.Execution, JudgeLost(agent, st.Cancel))
 }
 
 // over is the view of an execution that is over although no supervisor has recorded it.
-func over(e api.Execution, outcome session.Outcome, why string) api.Execution {
-	code := outcome.Exit()
-	e.Phase, e.Outcome, e.ExitCode, e.Runtime = string(session.Ended), string(outcome), &code, nil
-	if e.Cause == nil {
-		e.Cause = &api.Cause{Message: why}
-	}
+func over(e api.Execution, v Verdict) api.Execution {
+	e.Phase, e.Outcome, e.ExitCode, e.Cause, e.Runtime = string(session.Ended), string(v.Outcome), &v.ExitCode, v.Cause, nil
 	e.Next = "pintle wait " + Quote(e.ID)
 	return e
 }

@@ -40,12 +40,13 @@ func (s *shim) admit(l *link) {
 	}
 	older := s.controller
 	s.controller, s.epoch = l, hello.Epoch
-	agent, exit := s.agent, s.exit
+	agent := s.agent
+	// Said under the lock: nothing else may be told before it. A new connection has room for it.
+	_ = l.send(message{M: "hello", Version: WireVersion, Agent: &agent, Out: s.out.length(), Err: s.err.length(), Exit: s.exit})
 	s.mu.Unlock()
 	if older != nil {
 		_ = older.conn.Close()
 	}
-	_ = l.send(message{M: "hello", Version: WireVersion, Agent: &agent, Out: s.out.length(), Err: s.err.length(), Exit: exit})
 	s.control(l)
 }
 
@@ -87,8 +88,7 @@ func (s *shim) obey(l *link, m message) bool {
 	}
 	switch m.M {
 	case "ack":
-		s.out.ack(m.Out)
-		s.err.ack(m.Err)
+		s.acked(m.Out, m.Err)
 	case "deadline":
 		s.deadline = m.At
 	case "env":
@@ -105,6 +105,19 @@ func (s *shim) obey(l *link, m message) bool {
 		go func() { _ = l.send(answer) }()
 	}
 	return true
+}
+
+// acked drops what was taken in. After the end, an ack of all is the controller's word that it has the end too.
+func (s *shim) acked(out, err int64) {
+	s.out.ack(out)
+	s.err.ack(err)
+	if s.exit != nil && out >= s.exit.Out && err >= s.exit.Err {
+		select {
+		case <-s.taken:
+		default:
+			close(s.taken)
+		}
+	}
 }
 
 // signal signals the agent's group; the leader is unreaped as long as its pid is kept.

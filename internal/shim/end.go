@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"syscall"
@@ -155,8 +156,36 @@ func (s *shim) close(exit Exit) error {
 	s.exit = &exit
 	controller := s.controller
 	s.mu.Unlock()
-	if controller != nil && controller.send(message{M: "exit", Exit: &exit}) == nil {
-		return nil
+	if controller == nil || controller.send(message{M: "exit", Exit: &exit}) != nil {
+		if err := s.startSupervisor(); err != nil {
+			return err
+		}
 	}
-	return s.startSupervisor()
+	if s.cfg.Hold {
+		s.hold()
+	}
+	return nil
+}
+
+// holdLimit is how long an end waits to be taken in while secrets are known to this process alone.
+const holdLimit = time.Minute
+
+// hold stays until the end was taken in: the controller says so, or the runtime's directory is gone. Meanwhile
+// guard starts supervisors.
+func (s *shim) hold() {
+	limit, tick := time.NewTimer(holdLimit), time.NewTicker(look)
+	defer limit.Stop()
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.taken:
+			return
+		case <-limit.C:
+			return
+		case <-tick.C:
+		}
+		if _, err := os.Stat(s.dir.Path(ExitFile(s.cfg.Runtime))); errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+	}
 }

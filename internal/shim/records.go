@@ -22,6 +22,9 @@ type Config struct {
 	Stdin      bool     `json:"stdin"`      // a pipe; else /dev/null
 	Deadline   int64    `json:"deadline"`   // proc.BootClock in nanoseconds; 0: none
 	SpoolLimit int64    `json:"spoolLimit"` // bytes that may wait unacknowledged, each stream
+	// Hold has the shim stay after its agent's end, a minute at most, until the end was taken in: the values of the
+	// secrets, without which output cannot be masked, are known to it alone when its supervisor was killed.
+	Hold bool `json:"hold"`
 	// SupervisorEnv is the environment of a supervisor that the shim starts.
 	SupervisorEnv []string `json:"supervisorEnv"`
 }

@@ -209,3 +209,51 @@ func TestCase9_PipesAreOnRecordBeforeTheFork(t *testing.T) {
 		t.Errorf("left %+v, %v", left, err)
 	}
 }
+
+// E5: the values of secrets are known to the shim alone when its supervisor has died. So the end waits for an
+// adopter, who is told it with the hello, and leaves when that one has taken it in.
+func TestE5_AnEndWaitsForAnAdopter(t *testing.T) {
+	r := launch(t, `until test -e "$1"; do sleep 0.01; done; echo out`, func(c *Config) { c.Hold = true })
+	self := r.next(t, "start", started).Started.Shim
+	r.Close()
+	for range r.Events() {
+	}
+	if err := os.WriteFile(r.dir.Path("written"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := state.Read[Exit](r.dir, ExitFile("x")); err == nil {
+			break
+		}
+	}
+	second, err := r.adopt(t, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exit := second.Hello.Exit; exit == nil || exit.Out != 4 {
+		second.next(t, "exit", ended) // it was between its record and its word
+	}
+	if _, err := second.Environment(make(chan time.Time)); err != nil {
+		t.Error(err)
+	}
+	if err := second.Ack(4, 0); err != nil {
+		t.Error(err)
+	}
+	if err := proc.Await(t.Context(), self); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whoever has settled the end removes the runtime's directory, and may die before he could say so.
+func TestE5_AnEndThatWasTakenInIsNotWaitedFor(t *testing.T) {
+	r := launch(t, `exit 0`, func(c *Config) { c.Hold = true })
+	self := r.next(t, "start", started).Started.Shim
+	r.next(t, "exit", ended)
+	r.Close()
+	if err := os.RemoveAll(r.dir.Path("runtimes", "x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := proc.Await(t.Context(), self); err != nil {
+		t.Error(err)
+	}
+}

@@ -174,7 +174,7 @@ func (r *run) config(env environ.Environment) shim.Config {
 		Runtime: r.st.RuntimeID, Home: r.s.dir.Path(), Token: r.token(), Socket: r.socket(), Epoch: r.s.self.Epoch,
 		Path: r.spec.Path, Args: p.Argv, Env: env.List(), Dir: p.Cwd, Umask: r.spec.Environment.Umask,
 		Stdin: r.s.o.Providers[p.Provider].Stdin, Deadline: int64(r.spec.Desired.Deadline),
-		SpoolLimit: int64(r.s.o.Config.Limits.Spool), SupervisorEnv: r.s.o.Env,
+		SpoolLimit: int64(r.s.o.Config.Limits.Spool), SupervisorEnv: r.s.o.Env, Hold: len(r.spec.Environment.Secrets) > 0,
 	}
 }
 
@@ -185,7 +185,8 @@ func (r *run) failLaunch(ctx context.Context, why error) (bool, error) {
 		return false, why // no try: it goes on when there is space
 	}
 	tries := r.s.o.Config.Recovery.Tries
-	c := &api.Cause{Code: "shim_exited", Message: clip(why.Error()), Try: r.st.Try, Disposition: "exhausted"}
+	c := cause("shim_exited", why.Error())
+	c.Try, c.Disposition = r.st.Try, "exhausted"
 	if r.st.Try >= tries {
 		return r.settleUnstarted(session.Ending{Refused: true}, c)
 	}
@@ -252,14 +253,4 @@ func event(kind string, data map[string]any) journal.Event {
 		e.Data, _ = json.Marshal(data) // plain values: cannot fail
 	}
 	return e
-}
-
-// maxMessage is the longest cause in characters (B2).
-const maxMessage = 2000
-
-func clip(s string) string {
-	if runes := []rune(s); len(runes) > maxMessage {
-		return string(runes[:maxMessage])
-	}
-	return s
 }

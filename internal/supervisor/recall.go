@@ -13,7 +13,7 @@ import (
 // memory is what the journal has of one attempt.
 type memory struct {
 	text  tail
-	said  *verdict        // the verdict, if one was told
+	said  *record.Verdict // the verdict, if one was told
 	began map[string]bool // the runtimes that were about to start
 }
 
@@ -51,14 +51,14 @@ func (m *memory) take(e journal.Event) error {
 		m.began[data.Runtime] = true
 		return err
 	case "turn_ended":
-		m.said = &verdict{}
+		m.said = &record.Verdict{}
 		return json.Unmarshal(e.Data, m.said)
 	}
 	return nil
 }
 
 // recall is what is known of this attempt's text, and its verdict if the journal has one.
-func (rt *runtime) recall() (text []byte, said *verdict, err error) {
+func (rt *runtime) recall() (text []byte, said *record.Verdict, err error) {
 	if !rt.recovered() {
 		return rt.text.bytes(), nil, nil
 	}

@@ -87,13 +87,16 @@ func (s *Supervisor) dropForgotten(ids []string) {
 	}
 }
 
-// dropDead removes a runtime's directory with proof that no shim holds it.
+// dropDead removes a runtime's directory with proof that nothing begins under it: its end is on record, which a
+// shim may have stayed to tell, or no shim holds it.
 func (s *Supervisor) dropDead(id string) {
-	unlock, err := shim.Dead(s.dir, id)
-	if err != nil {
-		return
+	if _, err := state.Read[shim.Exit](s.dir, shim.ExitFile(id)); err != nil {
+		unlock, err := shim.Dead(s.dir, id)
+		if err != nil {
+			return
+		}
+		defer unlock()
 	}
-	defer unlock()
 	if err := errors.Join(s.abandonUnused(id), s.dropRuntime(id)); err != nil {
 		s.log.Printf("runtime %s: %v", id, err)
 	}

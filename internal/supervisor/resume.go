@@ -62,6 +62,9 @@ func (r *run) adopt(ctx context.Context) (bool, error) {
 		r.rt = nil
 		return false, err
 	}
+	if exit := control.Hello.Exit; exit != nil {
+		return r.settleExit(*exit)
+	}
 	return r.attend(ctx)
 }
 
@@ -153,16 +156,12 @@ func (r *run) settleDead(ctx context.Context) (bool, error) {
 		return r.neverStarted(ctx)
 	case err != nil:
 		return false, err
-	case agent.State == shim.Refused:
-		return r.settleRecorded(shim.Exit{Error: agent.Error, Code: -1})
 	}
-	left := r.s.sweep(r.token(), agent.Pipes...)
-	e := session.Ending{Began: true, Identified: agent.Agent != nil}
-	why := cause("shim_exited", "its shim was killed; its processes were ended")
-	if agent.Agent == nil {
-		why.Message = "its shim was killed while it was being started: it may have run"
+	var left []proc.Identity
+	if agent.State != shim.Refused {
+		left = r.s.sweep(r.token(), agent.Pipes...)
 	}
-	return r.settleLost(e, why, left)
+	return r.settleLost(record.JudgeLost(agent, r.st.Cancel), left)
 }
 
 // neverStarted is for a runtime under which nothing was begun: another one begins in its place.

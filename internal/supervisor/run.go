@@ -239,7 +239,7 @@ func (r *run) claim() error {
 	return r.save(session.Claimed)
 }
 
-func cause(code, message string) *api.Cause { return &api.Cause{Code: code, Message: message} }
+func cause(code, message string) *api.Cause { return record.Cause(code, message) }
 
 // view is the execution as it is known now.
 func (r *run) view() (api.Execution, error) {

@@ -22,18 +22,13 @@ import (
 	"github.com/pintle/pintle/worktree"
 )
 
-// verdict is how an attempt ended, as turn_ended says it and the status repeats.
-type verdict struct {
-	Outcome  session.Outcome `json:"outcome"`
-	ExitCode int             `json:"exitCode"`
-	Cause    *api.Cause      `json:"cause,omitempty"`
-}
-
 // settleExit settles an agent whose shim has told its end.
-func (r *run) settleExit(exit shim.Exit) (bool, error) {
-	rt := r.rt
-	defer func() { r.s.collect(rt.shimPID) }()
-	return r.conclude(exit.Out, exit.Err, r.judge(exit), exit.Left)
+func (r *run) settleExit(exit shim.Exit) (ended bool, err error) {
+	pid := r.rt.shimPID
+	if ended, err = r.conclude(exit.Out, exit.Err, r.judge(exit), exit.Left); ended {
+		r.s.collect(pid)
+	}
+	return ended, err
 }
 
 // collect reaps a shim that is ending, so that no zombie waits for the next round.
@@ -52,12 +47,12 @@ func (r *run) settleRecorded(exit shim.Exit) (bool, error) {
 }
 
 // settleLost settles an agent whose shim was killed: what it said is what is in the spool.
-func (r *run) settleLost(e session.Ending, why *api.Cause, left []proc.Identity) (bool, error) {
+func (r *run) settleLost(v record.Verdict, left []proc.Identity) (bool, error) {
 	if err := r.reopen(); err != nil {
 		return false, err
 	}
 	dir := r.s.dir.Path(shim.SpoolDir(r.st.RuntimeID))
-	return r.conclude(shim.SpoolEnd(dir, shim.Out), shim.SpoolEnd(dir, shim.Err), r.verdict(e, why), left)
+	return r.conclude(shim.SpoolEnd(dir, shim.Out), shim.SpoolEnd(dir, shim.Err), v, left)
 }
 
 // settleGone settles an attempt whose processes cannot be here: another boot's, or another directory's.
@@ -74,7 +69,7 @@ func (r *run) settleGone(e session.Ending, why string) (bool, error) {
 	if !r.s.dir.Moved() {
 		left = r.s.sweep(r.token()) // by token: if the record errs about the boot, nothing of it goes on
 	}
-	return r.settleLost(e, cause("host_died", why), left)
+	return r.settleLost(r.verdict(e, cause("host_died", why)), left)
 }
 
 // settleUnstarted settles an attempt of which nothing was begun.
@@ -105,53 +100,19 @@ func (r *run) reopen() error {
 }
 
 // judge makes the verdict of a proven end.
-func (r *run) judge(exit shim.Exit) verdict {
-	if exit.Error != "" {
-		v := r.verdict(session.Ending{Refused: true}, cause("config", clip(exit.Error)))
-		v.ExitCode = api.CodeNoAgent.Exit()
-		return v
-	}
-	code := exit.Code
-	why := &api.Cause{Status: &code, Signal: exit.Signal}
-	if exit.Code != 0 || exit.Signal != "" {
-		why.Code = "agent_exited"
-		why.Message = fmt.Sprintf("exit status %d", exit.Code)
-	}
-	if exit.Signal != "" {
-		why.Status, why.Message = nil, "ended by SIG"+exit.Signal
-	}
-	return r.verdict(session.Ending{
-		Began: true, Proven: true, Identified: true, Exit: exit.Code, Signal: exit.Signal, Deadline: exit.Deadline,
-	}, why)
-}
+func (r *run) judge(exit shim.Exit) record.Verdict { return record.JudgeExit(exit, r.st.Cancel) }
 
 // verdict judges an ending together with what had been dispatched.
-func (r *run) verdict(e session.Ending, why *api.Cause) verdict {
-	if c := r.st.Cancel; c != nil && c.DispatchedAt != nil {
-		switch c.Action {
-		case "deadline", "idle":
-			e.Deadline = true
-			why.Code, why.Message = "timeout", c.Reason
-		case "shutdown":
-			e.HostDied = true
-			why.Code, why.Message = "stopped", c.Reason
-		default:
-			e.Cancelled = true
-			why.Code, why.Message = "cancelled", c.Reason
-		}
-	} else if e.Deadline {
-		why.Code, why.Message = "timeout", "run deadline: "+r.spec.Limits.Timeout.String()
-	}
-	outcome := session.Judge(e)
-	return verdict{outcome, outcome.Exit(), why}
+func (r *run) verdict(e session.Ending, why *api.Cause) record.Verdict {
+	return record.Judge(e, why, r.st.Cancel)
 }
 
 // conclude ends an attempt: take in the rest, drop the spool, say it in the journal, write the record. Each
 // step may be repeated after a crash; the journal's turn_ended, once there, is the verdict.
-func (r *run) conclude(out, err int64, v verdict, left []proc.Identity) (bool, error) {
+func (r *run) conclude(out, errs int64, v record.Verdict, left []proc.Identity) (bool, error) {
 	rt := r.rt
 	defer func() { rt.release(); r.rt = nil }()
-	if err := r.takeRest(out, err); err != nil {
+	if err := r.takeRest(out, errs); err != nil {
 		return false, err
 	}
 	text, said, lookErr := rt.recall()
@@ -166,6 +127,9 @@ func (r *run) conclude(out, err int64, v verdict, left []proc.Identity) (bool, e
 	crash.At("supervisor.said")
 	if err := r.close(v, text); err != nil {
 		return false, err // not ended before it is on record
+	}
+	if rt.control != nil {
+		_ = rt.control.Ack(out, errs) // a shim that waits to be taken in may leave
 	}
 	return true, nil
 }
@@ -204,7 +168,7 @@ func (r *run) hasEnv() bool {
 
 // say puts the end into the journal. Where there are secrets the spool goes before: once the end is told, no
 // file holds what was not masked.
-func (r *run) say(v verdict, left []proc.Identity) error {
+func (r *run) say(v record.Verdict, left []proc.Identity) error {
 	exited := map[string]any{"runtime": r.st.RuntimeID}
 	if len(left) > 0 {
 		exited["left"] = left
@@ -237,7 +201,7 @@ func (r *run) dropSpool() error {
 }
 
 // close writes the result and the record, which is what everybody waits for.
-func (r *run) close(v verdict, text []byte) error {
+func (r *run) close(v record.Verdict, text []byte) error {
 	if err := r.writeText(text); err != nil {
 		return fmt.Errorf("write text: %w", err)
 	}
