@@ -153,6 +153,14 @@ func (a *app) fail(err error) int {
 	return e.Code.Exit()
 }
 
+// tell prints an error of one run among several. A run's own exit code is none.
+func (a *app) tell(err error) {
+	var code exit
+	if !errors.As(err, &code) {
+		a.fail(err)
+	}
+}
+
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // json reports whether JSON is wanted, also when the command line could not be parsed.

@@ -55,6 +55,9 @@ func labels(words []string) (map[string]string, error) {
 		if !ok || k == "" {
 			return nil, usage("label %q: want k=v", w)
 		}
+		if other, twice := m[k]; twice && other != v {
+			return nil, usage("label %q: given as %q and as %q", k, other, v)
+		}
 		m[k] = v
 	}
 	return m, nil

@@ -18,6 +18,9 @@ type retryVerb struct {
 	selection
 }
 
+// Help is more of `pintle retry --help`.
+func (v *retryVerb) Help() string { return noneFails }
+
 // Run begins one more attempt of each run and returns; the environment is this verb's.
 func (v *retryVerb) Run(a *app) error {
 	cfg, err := config.Load(a.getenv)

@@ -10,11 +10,14 @@ type rmVerb struct {
 	selection
 }
 
+// Help is more of `pintle rm --help`.
+func (v *rmVerb) Help() string { return noneIsFine }
+
 // Run frees keys. The records are kept under archived/, so that nothing is lost by it.
 func (v *rmVerb) Run(a *app) error {
 	d, targets, err := a.targets(v.selection, false, false)
 	if err != nil {
-		return err
+		return a.content(err)
 	}
 	return a.each(targets, func(t target) error {
 		if err := record.Remove(a.ctx, d, t.folder); err != nil {

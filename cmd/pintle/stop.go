@@ -17,6 +17,9 @@ type stopVerb struct {
 	Reason string `help:"Why; it is kept." placeholder:"TEXT"`
 }
 
+// Help is more of `pintle stop --help`.
+func (v *stopVerb) Help() string { return noneIsFine }
+
 // Run stops runs and returns once it is proven that nothing of them is left.
 func (v *stopVerb) Run(a *app) error {
 	return a.control(v.selection, v.All, "stop", api.MethodStop, v.Reason, v.JSON)
@@ -29,6 +32,9 @@ type interruptVerb struct {
 	Reason string `help:"Why; it is kept." placeholder:"TEXT"`
 }
 
+// Help is more of `pintle interrupt --help`.
+func (v *interruptVerb) Help() string { return noneIsFine }
+
 // Run interrupts runs and returns once no turn of theirs runs.
 func (v *interruptVerb) Run(a *app) error {
 	return a.control(v.selection, false, "interrupt", api.MethodInterrupt, v.Reason, v.JSON)
@@ -37,7 +43,7 @@ func (v *interruptVerb) Run(a *app) error {
 func (a *app) control(s selection, all bool, action, method, reason string, asJSON bool) error {
 	d, targets, err := a.targets(s, all, true)
 	if err != nil {
-		return err
+		return a.content(err)
 	}
 	return a.each(targets, func(t target) error {
 		answer, err := a.controlOne(d, t, action, method, reason)
