@@ -28,7 +28,19 @@ func (v *agentsVerb) Run(a *app) error {
 	defer w.Flush()
 	fmt.Fprintln(w, "AGENT\tREADY\tVERSION\tNOTE")
 	for _, p := range list {
-		fmt.Fprintf(w, "%s\t%v\t%s\t%s\n", p.Name, p.Enabled, p.Version, "runs what follows --")
+		ready, note := readiness(p)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", p.Name, ready, p.Version, note)
 	}
 	return nil
+}
+
+// readiness says whether an agent can be used, and what for, or why not.
+func readiness(p api.Provider) (ready, note string) {
+	switch {
+	case !p.Enabled:
+		return "no", p.Reason
+	case p.Name == command.Name:
+		return "yes", "runs what follows --"
+	}
+	return "yes", ""
 }

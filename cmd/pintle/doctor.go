@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"os/exec"
 
 	"github.com/pintle/pintle/internal/config"
@@ -67,6 +70,9 @@ func (a *app) checkConfig() check {
 	cfg, err := config.Load(a.getenv)
 	if err != nil {
 		return check{"configuration", "error", err.Error(), "mend the file"}
+	}
+	if _, err := os.Stat(cfg.Path()); errors.Is(err, fs.ErrNotExist) {
+		return check{"configuration", "ok", "none: defaults", ""}
 	}
 	return check{"configuration", "ok", cfg.Path(), ""}
 }
