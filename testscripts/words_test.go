@@ -39,6 +39,10 @@ var words = map[string]func(ts *testscript.TestScript, neg bool, args []string){
 	"events":   events,
 	"home":     moveHome,
 	"tmpfs":    tmpfs,
+	"hold":     hold,
+	"let": func(ts *testscript.TestScript, _ bool, args []string) {
+		ts.Check(exec.Command("umount", ts.MkAbs(args[0])).Run())
+	},
 }
 
 // condition is what a script can ask of the machine: [root], and [tmpfs] for one that may mount.
@@ -264,6 +268,13 @@ func tmpfs(ts *testscript.TestScript, _ bool, args []string) {
 			_ = exec.Command("umount", "-l", dir).Run()
 		}
 	})
+}
+
+// hold FILE: nobody can put another file in the place of this one, root neither, until let FILE.
+func hold(ts *testscript.TestScript, _ bool, args []string) {
+	file := ts.MkAbs(args[0])
+	ts.Check(exec.Command("mount", "--bind", file, file).Run())
+	ts.Defer(func() { _ = exec.Command("umount", "-l", file).Run() })
 }
 
 // nobody: waits until no process of this script's state directory but its supervisor is left.
