@@ -59,6 +59,23 @@ func TryLock(path string) (unlock func(), err error) {
 	return func() { _ = f.Unlock() }, nil
 }
 
+// TryShared is TryLock for who only looks: any number of them share the lock, and none is taken for a holder by
+// another one.
+func TryShared(path string) (unlock func(), err error) {
+	f := flock.New(path, flock.SetPermissions(0o600))
+	ok, err := f.TryRLock()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("lock %s: %w", path, Full(err))
+	case !ok:
+		_ = f.Close()
+		return nil, fmt.Errorf("lock %s: %w", filepath.Base(path), ErrLocked)
+	}
+	return func() { _ = f.Unlock() }, nil
+}
+
 // recordLock names the lock of a record: 256 files serve all of them.
 func recordLock(path string) string {
 	sum := sha256.Sum256([]byte(path))

@@ -108,11 +108,12 @@ func supervisorOf(d *state.Dir) (supervisor.Record, error) {
 // reach connects to the supervisor and starts one if none answers. However many verbs do so at once, the
 // holder of the start lock starts it, and the others find it.
 func (a *app) reach(ctx context.Context, d *state.Dir) (*rpc.Client, error) {
-	until := time.Now().Add(reachLimit)
+	limited, cancel := context.WithTimeout(ctx, reachLimit)
+	defer cancel()
 	for {
-		c, w, err := dial(ctx, d)
+		c, w, err := dial(limited, d)
 		if err == nil && older(w.Version, Version) {
-			err = a.replace(ctx, c)
+			err = a.replace(limited, c)
 		}
 		if err == nil {
 			return c, nil
@@ -120,18 +121,29 @@ func (a *app) reach(ctx context.Context, d *state.Dir) (*rpc.Client, error) {
 		if errors.Is(err, rpc.ErrDirectory) {
 			return nil, api.E(api.CodeNotOurs, "%w", err)
 		}
+		if limited.Err() == nil {
+			if failed := a.start(limited, d); failed != nil && limited.Err() == nil {
+				return nil, failed
+			}
+			pause(limited, retryReach)
+		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if time.Now().After(until) {
-			return nil, api.E(api.CodeUnreachable, "no supervisor answers: %w; the recorded order stands", err).
-				WithNext("pintle doctor; see supervisor.log in the state directory")
+		if limited.Err() != nil {
+			return nil, unreachable(d, err)
 		}
-		if err := a.start(ctx, d); err != nil {
-			return nil, err
-		}
-		pause(ctx, retryReach)
 	}
+}
+
+// unreachable tells one that is frozen from one that does not start.
+func unreachable(d *state.Dir, why error) error {
+	if supervised(d) {
+		return api.E(api.CodeUnreachable, "the supervisor does not answer; the recorded order stands").
+			WithNext("pintle supervise restart --force")
+	}
+	return api.E(api.CodeUnreachable, "no supervisor answers: %w; the recorded order stands", why).
+		WithNext("pintle doctor; see supervisor.log in the state directory")
 }
 
 func pause(ctx context.Context, d time.Duration) {
@@ -226,39 +238,32 @@ func (a *app) supervisorEnv(d *state.Dir) []string {
 }
 
 // call makes one request of a supervisor, which is started if need be, and again of its successor if it
-// dies meanwhile: every request that verbs make may be repeated.
+// dies meanwhile: every request that verbs make may be repeated. It survives any number of deaths, unless
+// nothing but broken connections comes for reachLimit.
 func (a *app) call(ctx context.Context, d *state.Dir, before func(*rpc.Client) error, method string, params, result any) error {
 	until := time.Now().Add(reachLimit)
 	for {
-		err := a.callOnce(ctx, d, before, method, params, result)
-		code := api.CodeInternal
-		if err != nil && ctx.Err() == nil {
-			code = typed(err).Code
-		}
-		if code != api.CodeUnreachable && code != api.CodeStopping {
+		c, err := a.reach(ctx, d)
+		if err != nil {
 			return err
 		}
-		if time.Now().After(until) && !a.alive(ctx, d) {
+		began := time.Now()
+		err = request(ctx, c, before, method, params, result)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		code := typed(err).Code
+		if code == api.CodeStopping || time.Since(began) > retryReach {
+			until = time.Now().Add(reachLimit) // it is there, or was for a while
+		}
+		if (code != api.CodeUnreachable && code != api.CodeStopping) || time.Now().After(until) {
 			return err
 		}
 		pause(ctx, retryReach)
 	}
 }
 
-// alive reports whether a supervisor answers by now, so that a long wait survives any number of deaths.
-func (a *app) alive(ctx context.Context, d *state.Dir) bool {
-	c, err := a.reach(ctx, d)
-	if err == nil {
-		c.Close()
-	}
-	return err == nil
-}
-
-func (a *app) callOnce(ctx context.Context, d *state.Dir, before func(*rpc.Client) error, method string, params, result any) error {
-	c, err := a.reach(ctx, d)
-	if err != nil {
-		return err
-	}
+func request(ctx context.Context, c *rpc.Client, before func(*rpc.Client) error, method string, params, result any) error {
 	defer c.Close()
 	if before != nil {
 		if err := before(c); err != nil {

@@ -89,11 +89,9 @@ func (a *app) checkSupervisor(d *state.Dir) check {
 	if serving(a.ctx, d) {
 		return check{"supervisor", "ok", "running", ""}
 	}
-	unlock, err := state.TryLock(d.Path("supervisor.lock"))
-	if err != nil {
+	if supervised(d) {
 		return check{"supervisor", "error", "one holds the lock and does not answer", "pintle supervise restart --force"}
 	}
-	unlock()
 	return check{"supervisor", "ok", "not running; started when needed", ""}
 }
 

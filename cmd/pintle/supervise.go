@@ -46,6 +46,7 @@ func (v *superviseRun) Run(a *app) error {
 	o := supervisor.Options{
 		Dir: d, Config: cfg, Providers: drivers(), Version: Version, Env: a.supervisorEnv(d), Log: os.Stderr,
 	}
+	o.Wait = lookWait
 	if v.Ready {
 		ready := os.NewFile(3, "ready")
 		o.Wait = reachLimit / 2
@@ -57,6 +58,9 @@ func (v *superviseRun) Run(a *app) error {
 	}
 	return err
 }
+
+// lookWait is how long the lock is tried for that somebody may hold for an instant, looking whether it is held.
+const lookWait = 200 * time.Millisecond
 
 type superviseStatus struct{ output }
 
@@ -70,24 +74,52 @@ func (v *superviseStatus) Run(a *app) error {
 	if d != nil {
 		st.Runtimes = supervisor.Runtimes(d)
 		st.Sessions = len(st.Runtimes)
-		if c, _, err := dial(a.ctx, d); err == nil {
-			defer c.Close()
-			err := c.Call(a.ctx, api.MethodStatus, struct{}{}, &st)
-			if err != nil && typed(err).Code != api.CodeUnreachable { // it died: the records tell
-				return err
-			}
+		if err := a.status(d, &st); err != nil {
+			return err
 		}
 	}
-	if v.JSON {
+	switch {
+	case v.JSON:
 		a.print(st)
-		return nil
-	}
-	if !st.Running {
+	case st.Frozen:
+		fmt.Fprintf(a.stdout, "running, and does not answer: pid %d, epoch %d, %d runtimes\n", st.PID, st.Epoch, len(st.Runtimes))
+	case st.Running:
+		fmt.Fprintf(a.stdout, "running: pid %d, epoch %d, %d runtimes\n", st.PID, st.Epoch, len(st.Runtimes))
+	default:
 		fmt.Fprintf(a.stdout, "not running; %d runtimes\n", len(st.Runtimes))
+	}
+	if st.Frozen {
+		a.say("hint: pintle supervise restart --force")
+		return exit(api.CodeUnreachable.Exit())
+	}
+	return nil
+}
+
+// status asks the supervisor. One that holds its lock and does not answer is told from its record.
+func (a *app) status(d *state.Dir, st *api.Supervisor) error {
+	c, _, err := dial(a.ctx, d)
+	if err != nil {
+		if rec, err := supervisorOf(d); err == nil && supervised(d) {
+			st.Running, st.Frozen, st.PID, st.Epoch = true, true, rec.PID, rec.Epoch
+			st.Socket, st.Version, st.StartedAt = rec.Socket, rec.Release, &rec.StartedAt
+		}
 		return nil
 	}
-	fmt.Fprintf(a.stdout, "running: pid %d, epoch %d, %d runtimes\n", st.PID, st.Epoch, len(st.Runtimes))
+	defer c.Close()
+	err = c.Call(a.ctx, api.MethodStatus, struct{}{}, st)
+	if err != nil && typed(err).Code != api.CodeUnreachable { // it died: the records tell
+		return err
+	}
 	return nil
+}
+
+// supervised reports whether a supervisor lives, whether it answers or not.
+func supervised(d *state.Dir) bool {
+	unlock, err := state.TryShared(d.Path(supervisor.LockFile))
+	if err == nil {
+		unlock()
+	}
+	return errors.Is(err, state.ErrLocked)
 }
 
 type superviseStop struct{ output }
@@ -98,13 +130,14 @@ func (v *superviseStop) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if d == nil || (!serving(a.ctx, d) && len(supervisor.Runtimes(d)) == 0) {
+	if d == nil || (!supervised(d) && len(supervisor.Runtimes(d)) == 0) {
 		a.say("no supervisor is running")
 		return nil
 	}
 	return a.dismiss(d, true)
 }
 
+// serving reports whether a supervisor answers.
 func serving(ctx context.Context, d *state.Dir) bool {
 	c, _, err := dial(ctx, d)
 	if err == nil {
@@ -131,9 +164,7 @@ func (a *app) gone(d *state.Dir) error {
 	ctx, cancel := context.WithTimeout(a.ctx, reachLimit)
 	defer cancel()
 	for ctx.Err() == nil {
-		unlock, err := state.TryLock(d.Path(supervisor.LockFile))
-		if err == nil {
-			unlock()
+		if !supervised(d) {
 			return nil
 		}
 		pause(ctx, 5*time.Millisecond)
@@ -154,7 +185,7 @@ func (v *superviseRestart) Run(a *app) error {
 	}
 	if v.Force {
 		err = a.kill(d)
-	} else if serving(a.ctx, d) {
+	} else if supervised(d) {
 		err = a.dismiss(d, false)
 	}
 	if err != nil {

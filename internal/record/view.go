@@ -84,7 +84,7 @@ func checked(d *state.Dir, st Status) api.Execution {
 		why := Cause("host_died", "the host that ran it is gone: a reboot, or a copied state directory")
 		return over(e, Judge(session.Ending{HostDied: true, Began: true}, why, e.Cancel))
 	}
-	unlock, err := shim.Dead(d, st.RuntimeID)
+	unlock, err := shim.SeenDead(d, st.RuntimeID)
 	if err != nil {
 		return e // it lives, or cannot be told: as recorded
 	}

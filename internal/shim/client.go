@@ -190,3 +190,8 @@ func (c *Control) Close() { _ = c.link.conn.Close() }
 func Dead(d *state.Dir, runtime string) (unlock func(), err error) {
 	return state.TryLock(d.Path(LockFile(runtime)))
 }
+
+// SeenDead is Dead for who only looks.
+func SeenDead(d *state.Dir, runtime string) (unlock func(), err error) {
+	return state.TryShared(d.Path(LockFile(runtime)))
+}

@@ -204,6 +204,7 @@ type Provider struct {
 // Supervisor is the state of a state directory's supervisor.
 type Supervisor struct {
 	Running   bool             `json:"running"`
+	Frozen    bool             `json:"frozen,omitempty"` // it holds its lock and does not answer
 	PID       int              `json:"pid,omitempty"`
 	Epoch     int64            `json:"epoch,omitempty"`
 	Socket    string           `json:"socket,omitempty"`

@@ -24,6 +24,7 @@ type Reader struct {
 	pending []byte // read, and not yet closed by a commit
 	ready   []Event
 	damaged int
+	suspect int64 // end of the line that looked damaged and was read anew, in the file; 0: none
 }
 
 // NewReader returns a Reader of the events whose sequence is greater than after. A journal that is not
@@ -101,7 +102,7 @@ func (r *Reader) enter(first uint64) (bool, error) {
 		return false, fmt.Errorf("open journal: %w", err)
 	}
 	r.Close()
-	r.file, r.segment, r.offset, r.pending = f, first, 0, r.pending[:0]
+	r.file, r.segment, r.offset, r.suspect, r.pending = f, first, 0, 0, r.pending[:0]
 	return true, nil
 }
 
@@ -141,6 +142,12 @@ func (r *Reader) deliver() {
 		e, err := parse(r.pending[at : at+n])
 		at += n + 1
 		if err != nil {
+			if end := r.offset + int64(at); end > r.suspect {
+				// It may be made of a torn tail and of what was written in its place since: look once more.
+				r.suspect = end
+				r.offset, r.pending = r.offset+int64(done), r.pending[:0]
+				return
+			}
 			r.damaged++ // counted again if the tail is read anew; it is only ever shown as "some"
 			continue
 		}

@@ -156,8 +156,9 @@ func (w *Writer) cut(torn int64) error {
 
 // Append writes events as one whole, numbers them and returns the last sequence. They have been written
 // when it returns and may be told; durable says that they are on disk too. events is changed: sequence,
-// time (where zero) and the commit of the last. On an error nothing of them is in the journal;
-// state.ErrFull says that there is no space.
+// time (where zero) and the commit of the last. When writing fails nothing of them is in the journal, and
+// state.ErrFull says that there is no space; when only syncing fails they are in it, may be told by a reader, and
+// may be gone after a power cut: the caller repeats what it says, under the same commit.
 func (w *Writer) Append(events []Event, commit Commit, durable bool) (uint64, error) {
 	if len(events) == 0 {
 		return w.last(), nil
