@@ -15,7 +15,7 @@ import (
 // psVerb is `pintle ps`.
 type psVerb struct {
 	output
-	All     bool     `short:"a" help:"Archived runs too."`
+	All     bool     `short:"a" help:"Those too whose keys were freed by rm."`
 	Quiet   bool     `short:"q" help:"Ids only."`
 	Label   []string `sep:"none" help:"Only runs with this label." placeholder:"K=V"`
 	Outcome string   `help:"Only runs that ended so." placeholder:"OUTCOME"`
@@ -48,8 +48,20 @@ func (v *psVerb) Run(a *app) error {
 	return nil
 }
 
-func (v *psVerb) list(d *state.Dir, want map[string]string) ([]api.Execution, []record.Listed, error) {
+// rows are the records to choose from, the oldest first.
+func (v *psVerb) rows(d *state.Dir) ([]record.Listed, error) {
 	rows, err := record.List(d)
+	if err != nil || !v.All {
+		return rows, err
+	}
+	archived, err := record.Archived(d)
+	rows = append(rows, archived...)
+	slices.SortStableFunc(rows, func(a, b record.Listed) int { return a.Execution.CreatedAt.Compare(b.Execution.CreatedAt) })
+	return rows, err
+}
+
+func (v *psVerb) list(d *state.Dir, want map[string]string) ([]api.Execution, []record.Listed, error) {
+	rows, err := v.rows(d)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -83,15 +95,23 @@ func table(a *app, list []api.Execution) {
 	defer w.Flush()
 	fmt.Fprintln(w, "ID\tAGENT\tSTATE\tCODE\tAGE\tDIRECTORY")
 	for _, e := range slices.Backward(list) {
-		stateWord, code := e.Phase, "-"
-		if e.Outcome != "" {
-			stateWord = e.Outcome
-		}
+		code := "-"
 		if e.ExitCode != nil {
 			code = fmt.Sprint(*e.ExitCode)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", printable(e.ID), e.Provider, stateWord, code, age(e.CreatedAt), printable(e.Cwd))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", printable(e.ID), e.Provider, stateWord(e), code, age(e.CreatedAt), printable(e.Cwd))
 	}
+}
+
+// stateWord is how far a run has come, or how it ended, in a word.
+func stateWord(e api.Execution) string {
+	switch {
+	case e.ArchivedAt != nil:
+		return e.Outcome + " (archived)"
+	case e.Outcome != "":
+		return e.Outcome
+	}
+	return e.Phase
 }
 
 func age(t time.Time) string {
