@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/google/renameio/v2"
 
@@ -173,17 +174,29 @@ func SyncDir(path string) error {
 // temporary reports whether a file of that name is one that an interrupted write left.
 func temporary(name string) bool { return strings.HasPrefix(name, ".") }
 
-// CleanTemporary removes what interrupted writes of the file at path (relative) left beside it. Only that
-// file's one writer may call it.
-func (d *Dir) CleanTemporary(path string) {
-	dir, name := filepath.Split(d.Path(path))
-	entries, _ := os.ReadDir(dir)
+// CleanTemporary removes what interrupted writes left in dir (relative), if it is older than age. It holds the lock
+// of the record that a file was meant for; records that are written without it, by Put, need their one writer to
+// call this, or an age that no write reaches.
+func (d *Dir) CleanTemporary(ctx context.Context, dir string, age time.Duration) {
+	entries, _ := os.ReadDir(d.Path(dir))
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "."+name) && e.Type().IsRegular() {
-			_ = os.Remove(filepath.Join(dir, e.Name()))
+		if !temporary(e.Name()) || !e.Type().IsRegular() {
+			continue
 		}
+		if info, err := e.Info(); err != nil || time.Since(info.ModTime()) < age {
+			continue
+		}
+		unlock, err := d.LockRecord(ctx, filepath.Join(dir, meant(e.Name())))
+		if err != nil {
+			return
+		}
+		_ = os.Remove(d.Path(dir, e.Name()))
+		unlock()
 	}
 }
+
+// meant is the name of the record that a temporary file was to become: the digits at its end are random.
+func meant(temporary string) string { return strings.TrimRight(temporary[1:], "0123456789") }
 
 // Put replaces the record at path, whatever it was: for a file's only writer, who knows better.
 func Put(ctx context.Context, d *Dir, path string, record any) error {

@@ -2,6 +2,7 @@ package state
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -317,4 +319,37 @@ func TestUpdate_RoundTrip(t *testing.T) {
 			rt.Fatalf("%v (-want +got)\n%s", err, diff)
 		}
 	})
+}
+
+// What interrupted writes left goes, under the lock of the record it was meant for; nothing else does.
+func TestCleanTemporary(t *testing.T) {
+	d := open(t)
+	if err := d.Mkdir("executions", "k"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{".spec.json123", ".status.json9", "spec.json", ".text5"} {
+		if err := os.WriteFile(d.Path("executions", "k", name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.CleanTemporary(t.Context(), "executions/k", time.Hour)
+	if left, err := os.ReadDir(d.Path("executions", "k")); err != nil || len(left) != 4 {
+		t.Errorf("young ones are gone: %v, %v", left, err)
+	}
+	unlock, err := d.LockRecord(t.Context(), "executions/k/spec.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	d.CleanTemporary(ctx, "executions/k", 0)
+	if _, err := os.Stat(d.Path("executions", "k", ".spec.json123")); err != nil {
+		t.Errorf("its writer lives: %v", err)
+	}
+	unlock()
+	d.CleanTemporary(t.Context(), "executions/k", 0)
+	left, err := os.ReadDir(d.Path("executions", "k"))
+	if err != nil || len(left) != 1 || left[0].Name() != "spec.json" {
+		t.Errorf("left %v, %v", left, err)
+	}
 }

@@ -217,8 +217,7 @@ func (r *run) close(v record.Verdict, text []byte) error {
 		return err
 	}
 	crash.At("supervisor.ended")
-	r.s.dir.CleanTemporary(record.StatusFile(r.folder))
-	r.s.dir.CleanTemporary(record.TextFile(r.folder))
+	r.s.dir.CleanTemporary(r.s.ctx, filepath.Dir(record.StatusFile(r.folder)), 0)
 	return nil
 }
 

@@ -107,7 +107,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close(); _ = os.Remove(s.self.Socket) }() // the lock is still ours
 	s.log.Printf("supervisor %d: epoch %d, serving %s", s.self.PID, s.self.Epoch, s.self.Socket)
 	return s.serve(listener)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/pintle/pintle/internal/proc"
@@ -20,7 +21,7 @@ const period = time.Second
 func (s *Supervisor) watch() {
 	tick := time.NewTicker(period)
 	defer tick.Stop()
-	seen := time.Now()
+	seen, cleaned := time.Now(), false
 	for {
 		select {
 		case <-s.ctx.Done():
@@ -33,6 +34,10 @@ func (s *Supervisor) watch() {
 		}
 		s.pokeAll()
 		s.reapStrays()
+		if !cleaned && s.quiet() >= calm {
+			cleaned = true
+			s.work.Go(s.clean)
+		}
 		if s.idle() {
 			s.leave()
 			return
@@ -103,14 +108,38 @@ func (s *Supervisor) pokeAll() {
 }
 
 // idle reports whether nothing has been going on for long.
-func (s *Supervisor) idle() bool {
+func (s *Supervisor) idle() bool { return s.quiet() >= time.Duration(s.o.Config.Supervise.Idle) }
+
+// quiet is how long nothing has been going on.
+func (s *Supervisor) quiet() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.clients > 0 || len(s.runs) > 0 {
 		s.used = time.Now()
-		return false
 	}
-	return time.Since(s.used) >= time.Duration(s.o.Config.Supervise.Idle)
+	return time.Since(s.used)
+}
+
+const (
+	calm     = 3 * time.Second // without work, until leftovers are looked for, once in a supervisor's life
+	leftover = time.Minute     // the age at which no write can still be going on
+)
+
+// clean removes the temporary files of writes that were interrupted by a kill.
+func (s *Supervisor) clean() {
+	dirs := []string{".", "workspaces"}
+	for _, parent := range []string{"executions", "sessions"} {
+		entries, _ := os.ReadDir(s.dir.Path(parent))
+		for _, e := range entries {
+			dirs = append(dirs, filepath.Join(parent, e.Name()))
+		}
+	}
+	for _, dir := range dirs {
+		if s.ctx.Err() != nil {
+			return
+		}
+		s.dir.CleanTemporary(s.ctx, dir, leftover)
+	}
 }
 
 // reapStrays collects children that have exited: shims, and orphans of shims that were killed.
