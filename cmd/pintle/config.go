@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-
-	"github.com/pintle/pintle/internal/config"
 )
 
 // configVerb is `pintle config`.
@@ -11,7 +9,7 @@ type configVerb struct{ output }
 
 // Run prints the configuration in force.
 func (v *configVerb) Run(a *app) error {
-	cfg, err := config.Load(a.getenv)
+	cfg, err := a.config()
 	if err != nil {
 		return err
 	}

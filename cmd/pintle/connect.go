@@ -31,9 +31,27 @@ const (
 	retryReach = 10 * time.Millisecond
 )
 
+// config is the configuration in force. That it cannot be read is for the user to mend.
+func (a *app) config() (config.Config, error) {
+	cfg, err := config.Load(a.getenv)
+	if err != nil {
+		return cfg, usage("%w", err)
+	}
+	return cfg, nil
+}
+
+// home is where the state directory is, or belongs.
+func (a *app) home() (string, error) {
+	path, err := config.StateDir(a.getenv)
+	if err != nil {
+		return "", usage("%w", err)
+	}
+	return path, nil
+}
+
 // open opens the state directory, which is made if need be.
 func (a *app) open() (*state.Dir, error) {
-	path, err := config.StateDir(a.getenv)
+	path, err := a.home()
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +60,7 @@ func (a *app) open() (*state.Dir, error) {
 
 // existing opens the state directory of a verb that only reads; nil if there is none.
 func (a *app) existing() (*state.Dir, error) {
-	path, err := config.StateDir(a.getenv)
+	path, err := a.home()
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 
-	"github.com/pintle/pintle/internal/config"
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/rpc/api"
@@ -67,7 +66,7 @@ func (v *doctorVerb) report(a *app, checks []check) error {
 }
 
 func (a *app) checkConfig() check {
-	cfg, err := config.Load(a.getenv)
+	cfg, err := a.config()
 	if err != nil {
 		return check{"configuration", "error", err.Error(), "mend the file"}
 	}

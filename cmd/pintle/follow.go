@@ -48,9 +48,6 @@ type result struct {
 const lookEvery = 4 * time.Millisecond
 
 func (f *follower) follow() error {
-	if err := f.start(); err != nil {
-		return err
-	}
 	ctx, cancel := f.limit()
 	defer cancel()
 	signals := make(chan os.Signal, 4)
@@ -75,8 +72,9 @@ func (f *follower) follow() error {
 	}
 }
 
-// start opens where the output goes.
-func (f *follower) start() error {
+// open opens where the output goes, before the order is given. Only a regular file can be replaced by one that
+// is complete; what a symbolic link leads to is.
+func (f *follower) open() error {
 	f.sink = f.a.stdout
 	if f.v.JSON {
 		f.sink = io.Discard
@@ -84,9 +82,20 @@ func (f *follower) start() error {
 	if f.v.Out == "" {
 		return nil
 	}
-	p, err := renameio.NewPendingFile(f.v.Out, renameio.WithTempDir(filepath.Dir(f.v.Out)), renameio.WithPermissions(0o666))
+	path := f.v.Out
+	if led, err := filepath.EvalSymlinks(path); err == nil {
+		path = led
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return usage("-o %s: it is no regular file", f.v.Out)
+	}
+	p, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithPermissions(0o666))
+	var temporary *os.PathError
+	if errors.As(err, &temporary) {
+		err = temporary.Err // its name would tell nobody anything
+	}
 	if err != nil {
-		return fmt.Errorf("-o %s: %w", f.v.Out, err)
+		return usage("-o %s: %w", f.v.Out, err)
 	}
 	f.pending, f.sink = p, p
 	return nil
@@ -124,7 +133,6 @@ func (f *follower) await(ctx context.Context) <-chan waited {
 
 func (f *follower) ended(ctx context.Context, w waited) error {
 	if w.err != nil {
-		f.drop()
 		if ctx.Err() != nil && f.a.ctx.Err() == nil {
 			return api.E(api.CodeTimeout, "%s goes on: it has not ended within %s", f.c.Spec.ID, f.v.Timeout).
 				WithNext("pintle wait " + record.Quote(f.c.Spec.ID))
@@ -142,7 +150,6 @@ func (f *follower) ended(ctx context.Context, w waited) error {
 // joiner's, and the second, only leaves.
 func (f *follower) interrupted(s os.Signal) error {
 	if !f.creator() || f.signal != nil {
-		f.drop()
 		return signalled(s)
 	}
 	f.signal = s
@@ -238,7 +245,6 @@ func (f *follower) drop() {
 
 // end says how it ended and returns the exit code.
 func (f *follower) end(e api.Execution) error {
-	defer f.drop()
 	if f.v.JSON {
 		f.printResult(e)
 	}

@@ -24,6 +24,9 @@ type logsVerb struct {
 
 // Run prints what the agent said, from the journal: it needs no supervisor and starts none.
 func (v *logsVerb) Run(a *app) error {
+	if v.Tail < -1 {
+		return usage("--tail cannot be negative")
+	}
 	e, d, folder, err := a.look(v.ID)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -126,7 +127,22 @@ func (a *app) run() (err error) {
 	if err != nil {
 		return usage("%w", err)
 	}
+	if err := blank(parsed); err != nil {
+		return err
+	}
 	return parsed.Run(a)
+}
+
+// blank refuses a flag whose value is empty, which mostly comes from a script's variable that is not set. As if
+// the flag were not there, it would run something else than was meant. A reason may be empty: the stop counts.
+func blank(parsed *kong.Context) error {
+	for _, p := range parsed.Path {
+		f := p.Flag
+		if f != nil && f.Target.Kind() == reflect.String && f.Target.String() == "" && f.Name != "reason" {
+			return usage("--%s: its value is empty", f.Name)
+		}
+	}
+	return nil
 }
 
 // usage is an error of the command line's words.
@@ -169,7 +185,7 @@ func (a *app) json() bool {
 	if i := slices.Index(words, "--"); i >= 0 {
 		words = words[:i]
 	}
-	return slices.Contains(words, "--json")
+	return slices.Contains(words, "--json") || slices.Contains(words, "--json=true")
 }
 
 // app is one invocation: where it reads and writes, and what it has opened.

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/pintle/pintle/internal/config"
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
@@ -22,13 +21,10 @@ func (a *app) print(v any) {
 // typed gives an error its code: errors of other packages are translated here and nowhere else.
 func typed(err error) *api.Error {
 	var e *api.Error
-	var bad *config.Error
 	switch {
 	case errors.As(err, &e):
 		return e
 	case errors.Is(err, session.ErrKey):
-		return api.E(api.CodeUsage, "%w", err)
-	case errors.As(err, &bad):
 		return api.E(api.CodeUsage, "%w", err)
 	case errors.Is(err, state.ErrDamaged):
 		return api.E(api.CodeCorrupt, "%w", err).WithNext("pintle doctor")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/internal/supervisor"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
@@ -21,11 +22,20 @@ type psVerb struct {
 	Outcome string   `help:"Only runs that ended so." placeholder:"OUTCOME"`
 }
 
+// outcomes are what --outcome may ask for.
+var outcomes = []session.Outcome{
+	session.Completed, session.Failed, session.Cancelled, session.TimedOut, session.Budget, session.AgentDied,
+	session.HostDied, session.Denied, session.Unknown,
+}
+
 // Run lists runs, the oldest first. Times and ids are raw with --json.
 func (v *psVerb) Run(a *app) error {
 	want, err := labels(v.Label)
 	if err != nil {
 		return err
+	}
+	if v.Outcome != "" && !slices.Contains(outcomes, session.Outcome(v.Outcome)) {
+		return usage("--outcome %s: there are %v", v.Outcome, outcomes)
 	}
 	d, err := a.existing()
 	if err != nil {

@@ -23,7 +23,7 @@ func (v *retryVerb) Help() string { return noneFails }
 
 // Run begins one more attempt of each run and returns; the environment is this verb's.
 func (v *retryVerb) Run(a *app) error {
-	cfg, err := config.Load(a.getenv)
+	cfg, err := a.config()
 	if err != nil {
 		return err
 	}
@@ -75,5 +75,5 @@ func again(a *app, cfg config.Config, spec record.Spec) (environ.Environment, er
 		return env, api.E(api.CodeWaiting, "%s needs %v in the environment", spec.ID, missing).
 			WithNext("set them, or repeat the pintle run with --attempt")
 	}
-	return env, nil
+	return env, sendable(env)
 }

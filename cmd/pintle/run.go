@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pintle/pintle/internal/config"
 	"github.com/pintle/pintle/internal/environ"
@@ -24,7 +25,7 @@ import (
 // runVerb is `pintle run`.
 type runVerb struct {
 	output
-	ID          string        `name:"id" help:"Key of this order: the same key runs once." placeholder:"KEY"`
+	ID          *string       `name:"id" help:"Key of this order: the same key runs once." placeholder:"KEY"`
 	Attempt     int           `help:"Number of the attempt (GITHUB_RUN_ATTEMPT, say): each is launched at most once." placeholder:"N"`
 	IfExists    string        `name:"if-exists" enum:"join,fail" default:"join" help:"What a repeat does: join or fail."`
 	Agent       string        `short:"a" help:"Agent to run; command runs what follows --." placeholder:"AGENT"`
@@ -51,7 +52,7 @@ type order struct {
 
 // Run gives the order and waits for its result.
 func (v *runVerb) Run(a *app) error {
-	cfg, err := config.Load(a.getenv)
+	cfg, err := a.config()
 	if err != nil {
 		return err
 	}
@@ -64,6 +65,11 @@ func (v *runVerb) Run(a *app) error {
 			return err // nothing is written for an order that cannot be carried out
 		}
 	}
+	f := &follower{a: a, v: v}
+	if err := f.open(); err != nil {
+		return err
+	}
+	defer f.drop()
 	d, err := a.open()
 	if err != nil {
 		return err
@@ -73,12 +79,12 @@ func (v *runVerb) Run(a *app) error {
 		return err
 	}
 	if v.IfExists == "fail" && !c.New && c.Verdict != session.Begin {
-		return api.E(api.CodeExists, "%s exists already", v.ID).WithNext("pintle show " + record.Quote(v.ID))
+		return api.E(api.CodeExists, "%s exists already", c.Spec.ID).WithNext("pintle show " + record.Quote(c.Spec.ID))
 	}
-	if v.ID == "" && !v.Quiet && !v.JSON && !v.Detach {
+	if v.ID == nil && !v.Quiet && !v.JSON && !v.Detach {
 		a.say("run %s", c.Spec.ID)
 	}
-	f := &follower{a: a, d: d, v: v, c: c, create: createOf(c.Spec.ID, o.env)}
+	f.d, f.c, f.create = d, c, createOf(c.Spec.ID, o.env)
 	if c.Verdict == session.Replay {
 		return f.replay()
 	}
@@ -103,8 +109,8 @@ func (v *runVerb) order(a *app, cfg config.Config) (order, error) {
 	if err != nil {
 		return o, err
 	}
-	if v.Timeout < 0 || v.IdleTimeout < 0 || v.Attempt < 0 {
-		return o, usage("--timeout, --idle-timeout and --attempt cannot be negative")
+	if err := v.check(); err != nil {
+		return o, err
 	}
 	payload, err := v.payload(a, cfg, cwd)
 	if err != nil {
@@ -133,6 +139,19 @@ func (v *runVerb) order(a *app, cfg config.Config) (order, error) {
 	return o, err
 }
 
+// check refuses flags that could do nothing.
+func (v *runVerb) check() error {
+	switch {
+	case v.Timeout < 0 || v.IdleTimeout < 0 || v.Attempt < 0:
+		return usage("--timeout, --idle-timeout and --attempt cannot be negative")
+	case v.Attempt > 0 && v.ID == nil:
+		return usage("--attempt numbers the attempts of a key: give --id")
+	case v.Out != "" && v.Detach:
+		return usage("-o and -d can't be used together: nobody would be there to write the file")
+	}
+	return nil
+}
+
 func (v *runVerb) desired() (record.Desired, error) {
 	boot, err := proc.BootID()
 	d := record.Desired{At: time.Now().UTC(), BootID: boot}
@@ -143,12 +162,12 @@ func (v *runVerb) desired() (record.Desired, error) {
 }
 
 func (v *runVerb) id() (string, error) {
-	if v.ID == "" && !slices.ContainsFunc(os.Args, func(s string) bool { return s == "--id" || strings.HasPrefix(s, "--id=") }) {
+	if v.ID == nil {
 		var b [8]byte
 		_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 		return "r-" + hex.EncodeToString(b[:]), nil
 	}
-	return v.ID, session.CheckKey(v.ID)
+	return *v.ID, session.CheckKey(*v.ID)
 }
 
 func (v *runVerb) cwd() (string, error) {
@@ -161,6 +180,9 @@ func (v *runVerb) cwd() (string, error) {
 		if err != nil || !info.IsDir() {
 			return "", usage("-C %s: no such directory", v.Dir)
 		}
+	}
+	if !utf8.ValidString(path) {
+		return "", usage("the directory %q is not valid UTF-8: records could not hold it as it is", path)
 	}
 	return path, nil
 }
@@ -178,7 +200,7 @@ func (v *runVerb) payload(a *app, cfg config.Config, cwd string) (session.Payloa
 	case agent != command.Name:
 		return p, api.E(api.CodeNoAgent, "no agent called %s", record.Quote(agent)).WithNext("pintle agents")
 	case v.File != "":
-		return p, usage("-f is for agents that take a prompt")
+		return p, usage("-f %s: a command has no prompt; its words follow --", v.File)
 	}
 	words, ok := afterDashes(a.args)
 	switch {
@@ -262,9 +284,6 @@ func (f *follower) replay() error {
 		return nil
 	}
 	if f.v.Out != "" {
-		if err := f.start(); err != nil {
-			return err
-		}
 		if _, err := f.sink.Write(text); err != nil {
 			return fmt.Errorf("-o %s: %w", f.v.Out, state.Full(err))
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/pintle/pintle/internal/config"
 	"github.com/pintle/pintle/internal/environ"
@@ -35,16 +36,27 @@ func (v *runVerb) environment(a *app, cfg config.Config) (environ.Environment, e
 	if err := p.Check(); err != nil {
 		return environ.Environment{}, usage("%w", err)
 	}
-	return p.Compose(a.environ()), nil
+	env := p.Compose(a.environ())
+	return env, sendable(env)
+}
+
+// sendable refuses variables that are no UTF-8: they go to the supervisor as JSON, which would change them.
+func sendable(env environ.Environment) error {
+	for name, value := range env.Vars {
+		if !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return usage("environment variable %q is not valid UTF-8: it could not be passed on as it is", name)
+		}
+	}
+	return nil
 }
 
 func addSecrets(p *environ.Policy, words []string, getenv func(string) string) error {
 	for _, word := range words {
 		name, file, ok := strings.Cut(word, "=@")
+		if before, _, value := strings.Cut(name, "="); value || name == "" {
+			return usage("--secret %s=…: give NAME or NAME=@FILE; a value on a command line is no secret", before)
+		}
 		if !ok {
-			if strings.Contains(word, "=") {
-				return usage("--secret %s…: give NAME or NAME=@FILE; a value on a command line is no secret", name[:strings.IndexByte(name, '=')+1])
-			}
 			if getenv(name) == "" {
 				return usage("--secret %s: not set", name)
 			}

@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pintle/pintle/internal/config"
 	"github.com/pintle/pintle/internal/proc"
 	"github.com/pintle/pintle/internal/supervisor"
 	"github.com/pintle/pintle/rpc/api"
@@ -37,7 +36,7 @@ func (v *superviseRun) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := config.Load(a.getenv)
+	cfg, err := a.config()
 	if err != nil {
 		return err
 	}
