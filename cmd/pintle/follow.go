@@ -53,13 +53,18 @@ func (f *follower) follow() error {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	ended := f.await(ctx)
+	ended, stages := f.await(ctx), f.watch(ctx)
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case w := <-ended:
 			return f.ended(ctx, w)
+		case stage := <-stages:
+			if err := f.pump(); err != nil { // what came before is told before
+				return err
+			}
+			f.tell("%s", stage)
 		case s := <-signals:
 			if err := f.interrupted(s); err != nil {
 				return err
@@ -205,6 +210,9 @@ func (f *follower) show(e journal.Event) error {
 	if e.Turn != fmt.Sprintf("t%d", f.c.Spec.Desired.Attempt) {
 		return nil
 	}
+	if e.Type == "turn_started" {
+		f.tell("starting")
+	}
 	if f.v.JSON {
 		f.a.event(e)
 	}
@@ -257,7 +265,7 @@ func (f *follower) end(e api.Execution) error {
 			return fmt.Errorf("-o %s: %w", f.v.Out, state.Full(err))
 		}
 	}
-	if !f.v.JSON && code != 0 {
+	if f.v.Verbose || (!f.v.JSON && code != 0) {
 		f.a.say("%s", verdictLine(e))
 	}
 	if f.signal != nil {
@@ -281,7 +289,7 @@ func (f *follower) printResult(e api.Execution) {
 func waitsFor(e api.Execution) error {
 	why := "has not ended"
 	if e.WaitingFor != nil {
-		why = fmt.Sprintf("waits: %s %v %s", e.WaitingFor.Kind, e.WaitingFor.Names, e.WaitingFor.Detail)
+		why = "waits: " + reason(*e.WaitingFor)
 	}
 	return api.E(api.CodeWaiting, "%s %s", e.ID, why).WithNext(e.Next)
 }

@@ -35,10 +35,10 @@ type runVerb struct {
 	Env         []string      `sep:"none" help:"Pass more of the environment: NAME, a glob, or NAME=VALUE." placeholder:"NAME[=V]"`
 	Secret      []string      `sep:"none" help:"Pass a variable and mask its value: NAME or NAME=@FILE." placeholder:"NAME"`
 	Label       []string      `sep:"none" help:"Label the run." placeholder:"K=V"`
-	File        string        `short:"f" name:"file" help:"Take the prompt from a file." placeholder:"FILE"`
+	File        string        `short:"f" name:"file" help:"Take the prompt from a file; a command has none." placeholder:"FILE"`
 	Out         string        `short:"o" name:"out" help:"Write the result to a file, if the run completes." placeholder:"FILE"`
 	Detach      bool          `short:"d" help:"Return at once; print the id."`
-	Verbose     bool          `short:"v" xor:"talk" help:"Say more."`
+	Verbose     bool          `short:"v" xor:"talk" help:"Tell on standard error how the run moves."`
 	Quiet       bool          `short:"q" xor:"talk" help:"Say nothing but errors."`
 	Words       []string      `arg:"" optional:"" name:"prompt" help:"The prompt; for a command, CMD ARG… after --."`
 }
@@ -85,6 +85,10 @@ func (v *runVerb) Run(a *app) error {
 		a.say("run %s", c.Spec.ID)
 	}
 	f.d, f.c, f.create = d, c, createOf(c.Spec.ID, o.env)
+	f.taken()
+	if !v.Quiet {
+		a.hintStdin()
+	}
 	if c.Verdict == session.Replay {
 		return f.replay()
 	}

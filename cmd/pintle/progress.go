@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/rpc/api"
+)
+
+// tell says on standard error, with -v, how the run moves. Without -v nothing is told, on a terminal either:
+// standard error is the command's, and whoever gave the order knows what runs.
+func (f *follower) tell(format string, args ...any) {
+	if f.v.Verbose {
+		f.a.say("%s: %s", f.c.Spec.ID, fmt.Sprintf(format, args...))
+	}
+}
+
+// taken says what became of the order.
+func (f *follower) taken() {
+	word := "claimed"
+	switch {
+	case f.c.Verdict == session.Replay:
+		word = "ended before"
+	case !f.creator():
+		word = "joined"
+	}
+	f.tell("%s, attempt %d", word, f.c.Spec.Desired.Attempt)
+}
+
+// watchEvery is how often -v looks for what the journal does not say: that the command runs, and for what the
+// supervisor waits.
+const watchEvery = 100 * time.Millisecond
+
+// watch gives a line for each stage at which the run is seen, until the context ends; without -v none, ever.
+func (f *follower) watch(ctx context.Context) <-chan string {
+	if !f.v.Verbose {
+		return nil
+	}
+	lines := make(chan string)
+	go func() {
+		last := ""
+		for ctx.Err() == nil {
+			if line := f.stage(ctx); line != "" && line != last {
+				select {
+				case lines <- line:
+					last = line
+				case <-ctx.Done():
+				}
+			}
+			pause(ctx, watchEvery)
+		}
+	}()
+	return lines
+}
+
+// stage is where the attempt is now, as its supervisor knows it; "" if that tells nothing.
+func (f *follower) stage(ctx context.Context) string {
+	e, err := f.sight(ctx)
+	switch {
+	case err != nil || e.Attempt != f.c.Spec.Desired.Attempt:
+		return ""
+	case session.Phase(e.Phase) == session.Running && e.Runtime != nil:
+		return fmt.Sprintf("running, pid %d", e.Runtime.PID)
+	case e.WaitingFor != nil:
+		return "waiting: " + reason(*e.WaitingFor)
+	}
+	return ""
+}
+
+// sight asks the supervisor, or looks at the record if none answers. It starts none: await does.
+func (f *follower) sight(ctx context.Context) (api.Execution, error) {
+	ctx, cancel := context.WithTimeout(ctx, helloLimit)
+	defer cancel()
+	c, _, err := dial(ctx, f.d)
+	if err != nil {
+		return record.View(f.d, f.c.Folder)
+	}
+	defer c.Close()
+	var e api.Execution
+	err = c.Call(ctx, api.MethodGet, api.Target{ID: f.c.Spec.ID}, &e)
+	return e, err
+}
+
+// reason says in a few words for what a run waits.
+func reason(w api.WaitingFor) string {
+	line := w.Kind
+	if len(w.Names) > 0 {
+		line += fmt.Sprintf(" %v", w.Names)
+	}
+	if w.Detail != "" {
+		line += ": " + w.Detail
+	}
+	return strings.TrimSpace(line)
+}

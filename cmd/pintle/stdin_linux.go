@@ -1,0 +1,6 @@
+package main
+
+import "golang.org/x/sys/unix"
+
+// fionread asks how many bytes can be read.
+const fionread = unix.TIOCINQ
