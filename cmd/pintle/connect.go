@@ -31,13 +31,14 @@ const (
 	retryReach = 10 * time.Millisecond
 )
 
-// config is the configuration in force. That it cannot be read is for the user to mend.
+// config is the configuration in force. What is wrong with it is for the user to mend, unless it is somebody
+// else's, as the state directory next to it is then.
 func (a *app) config() (config.Config, error) {
 	cfg, err := config.Load(a.getenv)
-	if err != nil {
-		return cfg, usage("%w", err)
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
+		err = usage("%w", err)
 	}
-	return cfg, nil
+	return cfg, err
 }
 
 // home is where the state directory is, or belongs.
