@@ -30,7 +30,7 @@ func (v *recoverVerb) Run(a *app) error {
 		a.print(e)
 		return nil
 	}
-	return a.field(e, "phase")
+	return a.field(e, "phase", false)
 }
 
 // settled reports whether a run has ended and its end is on record, not only seen.

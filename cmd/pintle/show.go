@@ -28,7 +28,7 @@ func (v *showVerb) Run(a *app) error {
 		e.Text = &s
 	}
 	if v.Field != "" {
-		return a.field(e, v.Field)
+		return a.field(e, v.Field, v.JSON)
 	}
 	if v.JSON {
 		a.print(e)
@@ -56,8 +56,8 @@ func (a *app) look(id string) (api.Execution, *state.Dir, string, error) {
 	return e, d, folder, err
 }
 
-// field prints one field; a string as it is, anything else as JSON.
-func (a *app) field(e api.Execution, path string) error {
+// field prints one field as JSON; a string as it is, unless JSON is asked for.
+func (a *app) field(e api.Execution, path string, asJSON bool) error {
 	data, err := json.Marshal(e)
 	if err != nil {
 		return err
@@ -74,13 +74,14 @@ func (a *app) field(e api.Execution, path string) error {
 		}
 		at = m[name]
 	}
-	switch v := at.(type) {
-	case nil:
+	word, isWord := at.(string)
+	switch {
+	case at == nil:
 		return api.E(api.CodeNotFound, "%s has no field %s", e.ID, path).WithNext("pintle show " + record.Quote(e.ID))
-	case string:
-		fmt.Fprintln(a.stdout, v)
+	case isWord && !asJSON:
+		fmt.Fprintln(a.stdout, word)
 	default:
-		a.print(v)
+		a.print(at)
 	}
 	return nil
 }
