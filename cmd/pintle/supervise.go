@@ -96,18 +96,22 @@ func (v *superviseStatus) Run(a *app) error {
 
 // status asks the supervisor. One that holds its lock and does not answer is told from its record.
 func (a *app) status(d *state.Dir, st *api.Supervisor) error {
-	c, _, err := dial(a.ctx, d)
-	if err != nil {
-		if rec, err := supervisorOf(d); err == nil && supervised(d) {
-			st.Running, st.Frozen, st.PID, st.Epoch = true, true, rec.PID, rec.Epoch
-			st.Socket, st.Version, st.StartedAt = rec.Socket, rec.Release, &rec.StartedAt
-		}
-		return nil
+	ctx, cancel := context.WithTimeout(a.ctx, helloLimit)
+	defer cancel()
+	c, _, err := dial(ctx, d)
+	if err == nil {
+		defer c.Close()
+		err = c.Call(ctx, api.MethodStatus, struct{}{}, st)
 	}
-	defer c.Close()
-	err = c.Call(a.ctx, api.MethodStatus, struct{}{}, st)
-	if err != nil && typed(err).Code != api.CodeUnreachable { // it died: the records tell
+	switch {
+	case err == nil || a.ctx.Err() != nil:
 		return err
+	case ctx.Err() == nil && typed(err).Code != api.CodeUnreachable && c != nil:
+		return err
+	}
+	if rec, err := supervisorOf(d); err == nil && supervised(d) {
+		st.Running, st.Frozen, st.PID, st.Epoch = true, true, rec.PID, rec.Epoch
+		st.Socket, st.Version, st.StartedAt = rec.Socket, rec.Release, &rec.StartedAt
 	}
 	return nil
 }
@@ -145,30 +149,42 @@ func serving(ctx context.Context, d *state.Dir) bool {
 	return err == nil
 }
 
-// dismiss asks the supervisor to go and waits until its lock is free.
+// dismiss asks the supervisor to go and waits until its lock is free. One that was being started meanwhile and
+// came to the lock next is asked as well.
 func (a *app) dismiss(d *state.Dir, runtimes bool) error {
 	c, err := a.reach(a.ctx, d)
-	if err != nil {
-		return err
+	for err == nil {
+		rec, _ := supervisorOf(d)
+		err = c.Call(a.ctx, api.MethodSupervisor, api.Leave{Runtimes: runtimes}, nil)
+		c.Close()
+		if err != nil && typed(err).Code != api.CodeUnreachable {
+			return err
+		}
+		var left bool
+		if left, err = a.gone(d, rec); left || err != nil {
+			return err
+		}
+		if c, _, err = dial(a.ctx, d); err != nil && !supervised(d) {
+			return nil // that one has gone by itself
+		}
 	}
-	defer c.Close()
-	err = c.Call(a.ctx, api.MethodSupervisor, api.Leave{Runtimes: runtimes}, nil)
-	if err != nil && typed(err).Code != api.CodeUnreachable {
-		return err
-	}
-	return a.gone(d)
+	return err
 }
 
-func (a *app) gone(d *state.Dir) error {
+// gone waits until no supervisor holds the lock; it returns false when another one than rec serves by now.
+func (a *app) gone(d *state.Dir, rec supervisor.Record) (bool, error) {
 	ctx, cancel := context.WithTimeout(a.ctx, reachLimit)
 	defer cancel()
 	for ctx.Err() == nil {
 		if !supervised(d) {
-			return nil
+			return true, nil
+		}
+		if now, err := supervisorOf(d); err == nil && now.Identity != rec.Identity && serving(ctx, d) {
+			return false, nil
 		}
 		pause(ctx, 5*time.Millisecond)
 	}
-	return api.E(api.CodeUnreachable, "the supervisor does not leave").WithNext("pintle supervise restart --force")
+	return false, api.E(api.CodeUnreachable, "the supervisor does not leave").WithNext("pintle supervise restart --force")
 }
 
 type superviseRestart struct {

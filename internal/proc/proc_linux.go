@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -17,12 +19,40 @@ import (
 )
 
 // BootID is the kernel's random id of this boot.
-func BootID() (string, error) {
+func BootID() (string, error) { return bootID() }
+
+// bootID is read once: no process lives through a boot.
+var bootID = sync.OnceValues(func() (string, error) {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "", fmt.Errorf("read boot id: %w", err)
 	}
 	return strings.TrimSpace(string(b)), nil
+})
+
+// readProc reads a file of one process. Looks at all processes read hundreds, so it makes no more system calls than
+// it must: none to learn a size that /proc does not tell, none to poll what never blocks, and none to see the end
+// again, since the kernel fills the buffer as long as there is something.
+func readProc(path string) ([]byte, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer func() { _ = unix.Close(fd) }()
+	b := make([]byte, 0, 4096)
+	for {
+		n, err := unix.Read(fd, b[len(b):cap(b)])
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return b, &fs.PathError{Op: "read", Path: path, Err: err}
+		}
+		if b = b[:len(b)+n]; len(b) < cap(b) {
+			return b, nil
+		}
+		b = slices.Grow(b, len(b))
+	}
 }
 
 // BootClock is the time since boot, suspends included. Setting the clock does not change it, and two
@@ -37,7 +67,7 @@ func BootClock() time.Duration {
 
 // Read returns the status of a process, zombies too; ErrGone if there is none.
 func Read(pid int) (Stat, error) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	b, err := readProc("/proc/" + strconv.Itoa(pid) + "/stat")
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 		return Stat{}, absent(pid)
 	}
@@ -53,7 +83,7 @@ func Read(pid int) (Stat, error) {
 
 // Args is the command line of a process.
 func Args(pid int) ([]string, error) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	b, err := readProc("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	if err != nil {
 		return nil, fmt.Errorf("read command line of %d: %w", pid, err)
 	}
@@ -189,7 +219,7 @@ func Variable(pid int, name string) (string, bool) {
 // one on older kernels); the other threads still have it.
 func environ(pid int) []byte {
 	base := "/proc/" + strconv.Itoa(pid)
-	b, err := os.ReadFile(base + "/environ")
+	b, err := readProc(base + "/environ")
 	if len(b) > 0 || (err != nil && !errors.Is(err, syscall.ESRCH)) {
 		return b
 	}
@@ -198,7 +228,7 @@ func environ(pid int) []byte {
 	}
 	tasks, _ := os.ReadDir(base + "/task")
 	for _, task := range tasks {
-		if b, _ := os.ReadFile(base + "/task/" + task.Name() + "/environ"); len(b) > 0 {
+		if b, _ := readProc(base + "/task/" + task.Name() + "/environ"); len(b) > 0 {
 			return b
 		}
 	}

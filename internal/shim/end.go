@@ -46,6 +46,7 @@ func (s *shim) end(st *streams) error {
 	if err != nil {
 		return err
 	}
+	<-s.announced
 	crash.At("shim.swept")
 	exit, err := s.collect()
 	if err != nil {
@@ -146,17 +147,20 @@ func (s *shim) drain(st *streams) {
 	st.copies.Wait()
 }
 
-// close writes the last word and tells the controller; if there is none, somebody has to take it in.
+// close tells the controller the end and writes it down, in this order: for a controller that waits the journal is
+// the record, and who comes later reads the file. If there is no controller, somebody has to take the end in.
 func (s *shim) close(exit Exit) error {
-	if err := s.save(ExitFile(s.cfg.Runtime), exit); err != nil {
-		return err
-	}
-	crash.At("shim.recorded")
 	s.mu.Lock()
 	s.exit = &exit
 	controller := s.controller
 	s.mu.Unlock()
-	if controller == nil || controller.send(message{M: "exit", Exit: &exit}) != nil {
+	told := controller != nil && controller.send(message{M: "exit", Exit: &exit}) == nil
+	crash.At("shim.told")
+	if err := s.save(ExitFile(s.cfg.Runtime), exit); err != nil && !(told && errors.Is(err, fs.ErrNotExist)) {
+		return err // the directory goes when the end was taken in
+	}
+	crash.At("shim.recorded")
+	if !told {
 		if err := s.startSupervisor(); err != nil {
 			return err
 		}

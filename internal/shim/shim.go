@@ -32,6 +32,8 @@ type shim struct {
 	err  *spool
 	in   *input
 	news chan struct{} // capacity 1: the spools have grown
+	// announced is closed when the agent's identity is on disk and told, or could not be.
+	announced chan struct{}
 	// taken is closed when the controller has taken the end in.
 	taken chan struct{}
 
@@ -79,7 +81,7 @@ func run() error {
 	if err := proc.BecomeSubreaper(); err != nil {
 		return err
 	}
-	s := &shim{cfg: cfg, dir: dir, news: make(chan struct{}, 1), taken: make(chan struct{}), deadline: cfg.Deadline, epoch: cfg.Epoch, controller: first}
+	s := &shim{cfg: cfg, dir: dir, news: make(chan struct{}, 1), announced: make(chan struct{}), taken: make(chan struct{}), deadline: cfg.Deadline, epoch: cfg.Epoch, controller: first}
 	return s.serve()
 }
 

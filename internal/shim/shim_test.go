@@ -25,11 +25,11 @@ func TestShim_RunsToItsEnd(t *testing.T) {
 	if out, err := r.spool(t, Out), r.spool(t, Err); out != "out" || err != "err" {
 		t.Errorf("%q, %q", out, err)
 	}
+	for range r.Events() { // until the shim has left
+	}
 	recorded, err := state.Read[Exit](r.dir, ExitFile("x"))
 	if err != nil || recorded.Code != 7 || recorded.Out != 3 {
 		t.Errorf("%+v, %v", recorded, err)
-	}
-	for range r.Events() { // until the shim has left
 	}
 	if agent.Agent.Liveness() != proc.Dead {
 		t.Error("the agent lives")

@@ -49,7 +49,12 @@ func (s *shim) start() (*streams, error) {
 		s.agent.State, s.agent.Error = Refused, err.Error()
 		return nil, fmt.Errorf("%w%s", err, s.also(s.save(AgentFile(s.cfg.Runtime), s.agent)))
 	}
-	return st, s.announce()
+	agent, err := s.identified()
+	if err != nil {
+		return nil, err
+	}
+	go s.announce(agent)
+	return st, nil
 }
 
 func (s *shim) also(err error) string {
@@ -122,27 +127,42 @@ func (s *shim) stdin() (theirs *os.File, ours io.WriteCloser, err error) {
 	return r, w, nil
 }
 
-// announce puts the agent's identity on disk and then tells the controller. A leader that has ended by now
-// has one as well: it is a zombie until reap collects it.
-func (s *shim) announce() error {
+// identified is the record with the agent's identity. A leader that has ended by now has one as well: it is a zombie
+// until it is collected.
+func (s *shim) identified() (Agent, error) {
 	st, err := proc.Read(s.leader)
 	if err != nil {
-		return err
-	}
-	id := proc.Identity{PID: s.leader, StartTicks: st.StartTicks, BootID: s.agent.Shim.BootID}
-	s.mu.Lock()
-	s.agent.State, s.agent.Agent, s.agent.PGID = Running, &id, s.leader
-	agent := s.agent
-	s.mu.Unlock()
-	if err := s.save(AgentFile(s.cfg.Runtime), agent); err != nil {
-		// The agent runs and cannot be recorded: it must not go on unknown.
 		s.kill()
 		_, swept := s.sweep()
-		return errors.Join(err, swept)
+		return Agent{}, errors.Join(err, swept)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.agent.State, s.agent.PGID = Running, s.leader
+	s.agent.Agent = &proc.Identity{PID: s.leader, StartTicks: st.StartTicks, BootID: s.agent.Shim.BootID}
+	return s.agent, nil
+}
+
+// announce puts the agent's identity on disk and then tells the controller, while the agent runs, or has ended. What
+// cannot be recorded must not go on unknown.
+func (s *shim) announce(agent Agent) {
+	defer close(s.announced)
+	if err := s.save(AgentFile(s.cfg.Runtime), agent); err != nil {
+		warn("%s: %v", s.cfg.Runtime, err)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.leader != 0 {
+			s.kill()
+		}
+		return
 	}
 	crash.At("shim.announced")
-	_ = s.controller.send(message{M: "started", Agent: &agent})
-	return nil
+	s.mu.Lock()
+	controller := s.controller
+	s.mu.Unlock()
+	if controller != nil {
+		_ = controller.send(message{M: "started", Agent: &agent})
+	}
 }
 
 // maxPipe is the most that a pipe holds, in bytes.

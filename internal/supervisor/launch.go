@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -45,12 +46,13 @@ func (r *run) begin(ctx context.Context) (bool, error) {
 	if err := r.underThisBoot(); err != nil {
 		return false, err
 	}
-	if err := r.prepare(ctx); err != nil {
+	rt, err := r.prepare(ctx, env)
+	if err != nil {
 		return false, err
 	}
 	crash.At("supervisor.prepared")
-	rt, err := r.launch(env)
-	if err != nil {
+	if err := r.launch(rt, env); err != nil {
+		rt.release()
 		return r.failLaunch(ctx, err)
 	}
 	r.rt = rt
@@ -87,16 +89,30 @@ func (r *run) needEnv(ctx context.Context, names []string) {
 	r.wait(nil)
 }
 
-// prepare writes the records that a runtime needs before it is started: workspace, session and journal side
-// by side, since their syncs then share the disk's flushes, and last the runtime's own, which is the intent.
-func (r *run) prepare(ctx context.Context) error {
+// prepare writes the records that a runtime needs before it is started: workspace, session with its journal, and
+// the runtime's own, which is the intent. They are written side by side, since their syncs then share the disk's
+// flushes; nothing is started before all of them are there, and whatever is missing after a death is made again.
+func (r *run) prepare(ctx context.Context, env environ.Environment) (*runtime, error) {
 	var w, s, x error
+	var rt *runtime
 	var all sync.WaitGroup
 	all.Go(func() { w = r.prepareWorkspace(ctx) })
-	all.Go(func() { s = r.prepareSession() })
-	all.Go(func() { x = r.s.dir.Mkdir("runtimes", r.st.RuntimeID) })
+	all.Go(func() {
+		if s = r.prepareSession(); s == nil {
+			rt, s = r.openRuntime(env)
+		}
+	})
+	all.Go(func() { x = r.prepareRuntime(ctx) })
 	all.Wait()
-	if err := errors.Join(w, s, x); err != nil {
+	err := errors.Join(w, s, x)
+	if err != nil && rt != nil {
+		rt.release()
+	}
+	return rt, err
+}
+
+func (r *run) prepareRuntime(ctx context.Context) error {
+	if err := r.s.dir.Mkdir("runtimes", r.st.RuntimeID); err != nil {
 		return err
 	}
 	return state.Put(ctx, r.s.dir, record.RuntimeFile(r.st.RuntimeID), record.Runtime{
@@ -128,8 +144,12 @@ func (s *Supervisor) probe(ctx context.Context, dir string) (worktree.Repository
 }
 
 func (r *run) prepareSession() error {
-	if err := r.s.dir.Mkdir("sessions", r.st.Session, "journal"); err != nil {
+	if err := r.s.dir.Mkdir("sessions", r.st.Session); err != nil {
 		return err
+	}
+	// Durable with the record beside it.
+	if err := os.Mkdir(r.s.dir.Path(record.JournalDir(r.st.Session)), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make directory: %w", state.Full(err))
 	}
 	return state.Update(r.s.ctx, r.s.dir, record.SessionFile(r.st.Session), func(s *record.Session) error {
 		if s.Version == 0 {
@@ -143,24 +163,19 @@ func (r *run) prepareSession() error {
 	})
 }
 
-// launch opens the journal, notes the turn and starts the shim.
-func (r *run) launch(env environ.Environment) (*runtime, error) {
-	rt, err := r.openRuntime(env)
-	if err != nil {
-		return nil, err
-	}
-	err = rt.note(true, event("turn_started", map[string]any{"attempt": r.st.Attempt, "try": r.st.Try}),
+// launch notes the turn and starts the shim.
+func (r *run) launch(rt *runtime, env environ.Environment) error {
+	err := rt.note(true, event("turn_started", map[string]any{"attempt": r.st.Attempt, "try": r.st.Try}),
 		event("runtime_started", map[string]any{"runtime": r.st.RuntimeID}))
-	if err == nil {
-		crash.At("supervisor.turn")
-		rt.control, rt.shimPID, err = shim.Launch(r.config(env), r.s.o.Log, r.s.o.Env)
-	}
 	if err != nil {
-		rt.release()
-		return nil, err
+		return err
+	}
+	crash.At("supervisor.turn")
+	if rt.control, rt.shimPID, err = shim.Launch(r.config(env), r.s.o.Log, r.s.o.Env); err != nil {
+		return err
 	}
 	crash.At("supervisor.launched")
-	return rt, nil
+	return nil
 }
 
 // config is all that the shim needs. Ours are set last, so nothing overrides them (E3).

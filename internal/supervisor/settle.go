@@ -78,9 +78,6 @@ func (r *run) settleUnstarted(e session.Ending, why *api.Cause) (bool, error) {
 	if c := r.cancelled(); c != nil && r.st.Cancel == nil {
 		r.st.Cancel = c
 	}
-	if err := r.prepareSession(); err != nil {
-		return false, err
-	}
 	if err := r.reopen(); err != nil {
 		return false, err
 	}
@@ -90,6 +87,9 @@ func (r *run) settleUnstarted(e session.Ending, why *api.Cause) (bool, error) {
 // reopen opens the journal of a runtime that no shim holds. The environment of a dead one is only known if
 // this supervisor started it.
 func (r *run) reopen() error {
+	if err := r.prepareSession(); err != nil {
+		return err // a death while all was being prepared may have come before it
+	}
 	env, missing := r.environment()
 	if len(missing) > 0 {
 		env = environ.Environment{}

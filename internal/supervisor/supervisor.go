@@ -112,7 +112,8 @@ func Run(ctx context.Context, o Options) error {
 	return s.serve(listener)
 }
 
-// acquire takes the supervisor's lock, waiting a while for one that is leaving.
+// acquire takes the supervisor's lock, waiting a while for one that is leaving. One that serves is not waited for:
+// who was started beside it must not succeed it when it is told to stop.
 func acquire(ctx context.Context, o Options) (func(), error) {
 	until := time.Now().Add(o.Wait)
 	for {
@@ -120,11 +121,24 @@ func acquire(ctx context.Context, o Options) (func(), error) {
 		if err == nil || !errors.Is(err, state.ErrLocked) {
 			return unlock, err
 		}
-		if time.Now().After(until) || ctx.Err() != nil {
+		if time.Now().After(until) || ctx.Err() != nil || served(ctx, o.Dir) {
 			return nil, ErrRunning
 		}
 		time.Sleep(5 * time.Millisecond) //nolint:forbidigo // flock(2) has no wait with a deadline
 	}
+}
+
+// served reports whether a supervisor of the directory listens.
+func served(ctx context.Context, d *state.Dir) bool {
+	rec, err := state.Read[Record](d, File)
+	if err != nil {
+		return false
+	}
+	conn, err := rpc.Dial(ctx, rec.Socket)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return err == nil
 }
 
 // open makes the socket and says so in supervisor.json, with a higher epoch than any before.
