@@ -1,6 +1,7 @@
 package testscripts
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -14,19 +15,23 @@ import (
 	"github.com/pintle/pintle/state"
 )
 
-// many, when set, has the 5,000 others of case 4 be real runs; it takes some minutes.
-var many = os.Getenv("PINTLE_MANY") != ""
+// many is how many others there are in the end; PINTLE_MANY has it 5,000, which takes half a minute.
+func many() []int {
+	if os.Getenv("PINTLE_MANY") != "" {
+		return []int{512, 5000}
+	}
+	return []int{512}
+}
 
 // A repeat after 512 and after 5,000 other operations: still one launch, and nothing of the others is forgotten
-// either (case 4). The others are orders as a verb gives them and ends as a supervisor records them, without the
-// processes.
-func TestCase04_RepeatAfter5000Others(t *testing.T) {
+// either (case 4). The others are orders as a verb gives them, and their ends; there are no processes of them.
+func TestCase04_RepeatAfterThousandsOfOthers(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "")
 	first := []string{"run", "--json", "--id", "first", "-a", "command", "--", "sh", "-c", "echo x >> launches.first; echo made"}
 	s.verb(first...)
 	given := 0
-	for _, n := range []int{512, 5000} {
+	for _, n := range many() {
 		s.others(given, n)
 		given = n
 		for _, restart := range []bool{false, true} {
@@ -48,7 +53,7 @@ func TestCase04_RepeatAfter5000Others(t *testing.T) {
 		if got := strings.Count(ids, "\n"); got != n+1 {
 			t.Errorf("%d runs are listed, want %d", got, n+1)
 		}
-		if s.launches("first") != 1 || (s.launches("other") != n) == many {
+		if s.launches("first") != 1 || s.launches("other") != 0 {
 			t.Errorf("%d and %d launches after %d others", s.launches("first"), s.launches("other"), n)
 		}
 	}
@@ -63,20 +68,16 @@ func other(i int) []string {
 // others gives the orders from the one numbered from to the one before to.
 func (s *stage) others(from, to int) {
 	s.t.Helper()
-	give := func(i int) error { return s.command(other(i)...).Run() }
-	if !many {
-		s.verb("supervise", "stop") // which would carry them out
-		d, err := state.Open(s.t.Context(), s.home)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		give = func(i int) error { return s.record(d, i) }
+	s.verb("supervise", "stop") // it would carry them out
+	d, err := state.Open(s.t.Context(), s.home)
+	if err != nil {
+		s.t.Fatal(err)
 	}
 	var all sync.WaitGroup
 	for worker := range 8 {
 		all.Go(func() {
 			for i := from + worker; i < to; i += 8 {
-				if err := give(i); err != nil {
+				if err := s.record(d, i); err != nil {
 					s.t.Errorf("other %d: %v", i, err)
 				}
 			}
@@ -85,7 +86,7 @@ func (s *stage) others(from, to int) {
 	all.Wait()
 }
 
-// record claims an order as the verb does, and records its end as a supervisor does.
+// record claims an order as the verb does, and records its end; that without a sync, of which there are enough.
 func (s *stage) record(d *state.Dir, i int) error {
 	words := other(i)
 	now, code := time.Now().UTC(), 0
@@ -97,11 +98,15 @@ func (s *stage) record(d *state.Dir, i int) error {
 	if err != nil {
 		return err
 	}
-	return state.Put(s.t.Context(), d, record.StatusFile(c.Folder), record.Status{
+	data, err := json.Marshal(record.Status{
 		Version: record.Version,
 		Execution: api.Execution{
 			ID: order.ID, Controller: order.Controller, Provider: "command", Cwd: s.work, Attempt: 1, CreatedAt: now,
 			Phase: string(session.Ended), Outcome: string(session.Completed), ExitCode: &code, EndedAt: &now,
 		},
 	})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(d.Path(record.StatusFile(c.Folder)), data, 0o600)
 }
