@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -36,11 +37,13 @@ func build(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	args := []string{"build", "-o", binary}
+	c := exec.Command("go", "build", "-o", binary, "../cmd/pintle")
 	if raceEnabled {
-		args = append(args, "-race")
+		c.Args = slices.Insert(c.Args, 2, "-race")
+	} else {
+		c.Env = append(os.Environ(), "CGO_ENABLED=0") // as `just build` does
 	}
-	out, err := exec.Command("go", append(args, "../cmd/pintle")...).CombinedOutput()
+	out, err := c.CombinedOutput()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "build pintle: %v\n%s", err, out)
 		return 1

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -88,20 +90,22 @@ func (v *psVerb) list(d *state.Dir, want map[string]string) ([]api.Execution, []
 }
 
 func (v *psVerb) show(a *app, list []api.Execution) {
+	out := bufio.NewWriter(a.stdout)
+	defer out.Flush()
 	switch {
 	case v.JSON:
 		a.print(list)
 	case v.Quiet:
 		for _, e := range list {
-			fmt.Fprintln(a.stdout, e.ID)
+			fmt.Fprintln(out, e.ID)
 		}
 	case len(list) > 0:
-		table(a, list)
+		table(out, list)
 	}
 }
 
-func table(a *app, list []api.Execution) {
-	w := tabwriter.NewWriter(a.stdout, 0, 4, 2, ' ', 0)
+func table(out io.Writer, list []api.Execution) {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	defer w.Flush()
 	fmt.Fprintln(w, "ID\tAGENT\tSTATE\tCODE\tAGE\tDIRECTORY")
 	for _, e := range slices.Backward(list) {
