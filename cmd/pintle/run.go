@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -132,14 +133,15 @@ func (v *runVerb) order(a *app, cfg config.Config) (order, error) {
 	}
 	path, lookErr := program(payload.Argv[0], cwd, o.env.Vars["PATH"])
 	o.fresh = func() error { return lookErr }
+	limit := cmp.Or(v.Timeout, time.Duration(cfg.Deadlines.Run))
 	o.spec = record.Spec{
 		ID: id, Controller: session.Local, CreatedAt: time.Now().UTC(), Payload: payload, Labels: labels, Path: path,
-		Limits: record.Limits{Timeout: v.Timeout, IdleTimeout: v.IdleTimeout},
+		Limits: record.Limits{Timeout: limit, IdleTimeout: v.IdleTimeout},
 		Environment: record.Environment{
 			Values: o.env.Stored(), Names: o.env.Names(), Secrets: o.env.SecretNames(), Umask: processUmask(),
 		},
 	}
-	o.spec.Desired, err = v.desired()
+	o.spec.Desired, err = desired(limit)
 	return o, err
 }
 
@@ -156,11 +158,11 @@ func (v *runVerb) check() error {
 	return nil
 }
 
-func (v *runVerb) desired() (record.Desired, error) {
+func desired(limit time.Duration) (record.Desired, error) {
 	boot, err := proc.BootID()
 	d := record.Desired{At: time.Now().UTC(), BootID: boot}
-	if v.Timeout > 0 {
-		d.Deadline = proc.BootClock() + v.Timeout
+	if limit > 0 {
+		d.Deadline = proc.BootClock() + limit
 	}
 	return d, err
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/pintle/pintle/internal/environ"
@@ -285,6 +286,9 @@ func (s *Supervisor) recover(ctx context.Context, c api.Recover) (any, error) {
 		return nil, err
 	}
 	st, err := state.Read[record.Status](s.dir, record.StatusFile(folder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return s.ensure(folder).view() // nothing of it was begun that could be uncertain
+	}
 	if err != nil {
 		return nil, fmt.Errorf("recover %s: %w", c.ID, err)
 	}

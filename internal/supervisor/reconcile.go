@@ -21,6 +21,7 @@ func (s *Supervisor) reconcile() error {
 	if s.dir.Moved() {
 		return s.reconcileCopy()
 	}
+	s.finishDrops()
 	left := s.runtimeDirs()
 	for _, r := range s.runtimes() {
 		s.ensure(r.Folder)
@@ -114,16 +115,22 @@ func (s *Supervisor) abandonUnused(id string) error {
 func (s *Supervisor) runtimes() (all []record.Runtime) {
 	entries, _ := os.ReadDir(s.dir.Path("runtimes"))
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") {
-			_ = os.RemoveAll(s.dir.Path("runtimes", e.Name())) // a removal that was interrupted
-			continue
-		}
 		r, err := state.Read[record.Runtime](s.dir, record.RuntimeFile(e.Name()))
-		if err == nil {
+		if err == nil && !strings.HasPrefix(e.Name(), ".") {
 			all = append(all, r)
 		}
 	}
 	return all
+}
+
+// finishDrops removes the directories whose removal was interrupted.
+func (s *Supervisor) finishDrops() {
+	entries, _ := os.ReadDir(s.dir.Path("runtimes"))
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			_ = os.RemoveAll(s.dir.Path("runtimes", e.Name()))
+		}
+	}
 }
 
 // sweepLimit bounds how long SIGKILL may take to have effect.
