@@ -156,8 +156,12 @@ func (s *shim) close(exit Exit) error {
 	s.mu.Unlock()
 	told := controller != nil && controller.send(message{M: "exit", Exit: &exit}) == nil
 	crash.At("shim.told")
-	if err := s.save(ExitFile(s.cfg.Runtime), exit); err != nil && !(told && errors.Is(err, fs.ErrNotExist)) {
-		return err // the directory goes when the end was taken in
+	err := s.save(ExitFile(s.cfg.Runtime), exit)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // the directory is gone: the end was taken in
+	}
+	if err != nil {
+		return err
 	}
 	crash.At("shim.recorded")
 	if !told {

@@ -152,13 +152,11 @@ func (r *round) checkOrder(d *state.Dir, o *order, before tale, c *counts, fault
 
 // compare holds what verbs had been told against the record.
 func (r *round) compare(o *order, now tale, lost func(string, ...any)) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	stored := map[int]int{now.attempt: now.code}
 	for _, a := range now.past {
 		stored[a.Attempt] = a.ExitCode
 	}
-	for attempt, was := range o.seen {
+	for attempt, was := range o.looks() {
 		if code, ok := stored[attempt]; ok && code != was.code && now.ok && was.by == "run" {
 			lost("attempt %d was told as %d to %s and is on record as %d", attempt, was.code, was.by, code)
 		}

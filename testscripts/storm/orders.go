@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 )
@@ -97,6 +98,13 @@ func (o *order) note(attempt, code int, by string) {
 		return
 	}
 	o.seen[attempt] = look{code, by}
+}
+
+// looks are the outcomes that were told, by attempt.
+func (o *order) looks() map[int]look {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return maps.Clone(o.seen)
 }
 
 func (o *order) fault(format string, args ...any) {
