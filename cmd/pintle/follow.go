@@ -34,7 +34,8 @@ type follower struct {
 	sink    io.Writer // where the agent's output goes
 	pending *renameio.PendingFile
 	reader  *journal.Reader
-	signal  os.Signal // the first that came
+	text    record.Tail // with JSON: what the attempt has said
+	signal  os.Signal   // the first that came
 }
 
 // result is the last line of `run --json`.
@@ -130,7 +131,7 @@ func (f *follower) await(ctx context.Context) <-chan waited {
 		var w waited
 		w.err = f.a.call(ctx, f.d, func(c *rpc.Client) error {
 			return c.Call(ctx, api.MethodCreate, f.create, nil)
-		}, api.MethodWait, api.Wait{ID: f.c.Spec.ID}, &w.execution)
+		}, api.MethodWait, api.Wait{ID: f.c.Spec.ID, Attempt: f.c.Spec.Desired.Attempt}, &w.execution)
 		done <- w
 	}()
 	return done
@@ -215,6 +216,13 @@ func (f *follower) show(e journal.Event) error {
 	}
 	if f.v.JSON {
 		f.a.event(e)
+		if e.Type == "agent_message_chunk" {
+			b, err := command.Bytes(e.Data)
+			if err != nil {
+				return fmt.Errorf("event %d: %w", e.Seq, err)
+			}
+			f.text.Add(b)
+		}
 	}
 	return f.a.said(e, f.sink, !f.v.JSON)
 }
@@ -277,11 +285,14 @@ func (f *follower) end(e api.Execution) error {
 	return exit(code)
 }
 
+// printResult prints the last line. The text is what was followed: the file may be a later attempt's by now.
 func (f *follower) printResult(e api.Execution) {
-	if text, err := readText(f.d, f.c.Folder); err == nil {
-		s := string(text)
-		e.Text = &s
+	text := f.text.Bytes()
+	if f.reader == nil {
+		text, _ = readText(f.d, f.c.Folder)
 	}
+	s := string(text)
+	e.Text = &s
 	f.a.print(result{"result", e})
 }
 

@@ -110,3 +110,17 @@ func over(e api.Execution, v Verdict) api.Execution {
 	e.Next = "pintle wait " + Quote(e.ID)
 	return e
 }
+
+// AsOf is the execution as attempt n left it, if that one has ended and is not the newest any more.
+func AsOf(e api.Execution, n int) (api.Execution, bool) {
+	for _, was := range e.Attempts {
+		if was.Attempt != n {
+			continue
+		}
+		e.Attempt, e.Phase, e.Outcome, e.ExitCode = n, string(session.Ended), was.Outcome, &was.ExitCode
+		e.StartedAt, e.EndedAt = was.StartedAt, was.EndedAt
+		e.Cause, e.Cancel, e.Runtime, e.WaitingFor, e.Next = nil, nil, nil, nil, ""
+		return e, true
+	}
+	return e, false
+}

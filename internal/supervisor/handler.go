@@ -174,13 +174,19 @@ func Matches(labels, want map[string]string) bool {
 	return true
 }
 
-// wait answers once the newest attempt has ended, or waits for somebody.
+// wait answers once the attempt has ended, or waits for somebody. A later one may have been ordered by then, and
+// that one's outcome is nobody's who waited for an earlier one.
 func (s *Supervisor) wait(ctx context.Context, w api.Wait) (any, error) {
 	folder, err := record.Find(s.dir, w.ID)
 	if err != nil {
 		return nil, err
 	}
 	for {
+		if e, err := record.View(s.dir, folder); err == nil && w.Attempt > 0 {
+			if was, past := record.AsOf(e, w.Attempt); past {
+				return was, nil
+			}
+		}
 		if r := s.driver(folder); r != nil {
 			if e, err := r.await(ctx); err != nil || e != nil {
 				return e, err

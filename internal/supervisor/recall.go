@@ -12,7 +12,7 @@ import (
 
 // memory is what the journal has of one attempt.
 type memory struct {
-	text  tail
+	text  record.Tail
 	said  *record.Verdict // the verdict, if one was told
 	began map[string]bool // the runtimes that were about to start
 }
@@ -43,7 +43,7 @@ func (m *memory) take(e journal.Event) error {
 	switch e.Type {
 	case "agent_message_chunk":
 		b, err := command.Bytes(e.Data)
-		m.text.write(b)
+		m.text.Add(b)
 		return err
 	case "runtime_started":
 		var data struct{ Runtime string }
@@ -60,10 +60,10 @@ func (m *memory) take(e journal.Event) error {
 // recall is what is known of this attempt's text, and its verdict if the journal has one.
 func (rt *runtime) recall() (text []byte, said *record.Verdict, err error) {
 	if !rt.recovered() {
-		return rt.text.bytes(), nil, nil
+		return rt.text.Bytes(), nil, nil
 	}
 	m, err := rt.r.remember()
-	return m.text.bytes(), m.said, err
+	return m.text.Bytes(), m.said, err
 }
 
 // recovered reports whether another supervisor, or an earlier step of this one, may have written to the

@@ -392,7 +392,7 @@ func TestRemember_OneAttempt(t *testing.T) {
 		}
 	}
 	m, err := r.remember()
-	if err != nil || m.said != nil || string(m.text.bytes()) != "second second again" {
-		t.Errorf("remembers %q, %+v, %v", m.text.bytes(), m.said, err)
+	if err != nil || m.said != nil || string(m.text.Bytes()) != "second second again" {
+		t.Errorf("remembers %q, %+v, %v", m.text.Bytes(), m.said, err)
 	}
 }

@@ -29,7 +29,7 @@ type runtime struct {
 
 	at         journal.Commit // taken in up to here
 	checkpoint int64          // bytes taken in at the last checkpoint
-	text       tail
+	text       record.Tail
 	partial    bool // text does not hold what an earlier supervisor took in
 	buf        []byte
 }
@@ -207,7 +207,7 @@ func (rt *runtime) next(stream providers.Stream, end int64, final bool) (n int, 
 			events = append(events, journal.Event{Type: e.Type, Data: e.Data})
 		}
 		if stream == providers.Stdout {
-			rt.text.write(data)
+			rt.text.Add(data)
 		}
 		n += size
 	}

@@ -72,7 +72,8 @@ type List struct {
 
 // Wait waits for an execution's end. A Seq is not needed: the answer is the record.
 type Wait struct {
-	ID string `json:"id"`
+	ID      string `json:"id"`
+	Attempt int    `json:"attempt,omitempty"` // the end of this one; 0: of the newest
 }
 
 // Control asks for a stop or an interrupt.

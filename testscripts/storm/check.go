@@ -244,11 +244,12 @@ func (r *round) left() []proc.Tagged {
 	return all
 }
 
-// leave ends the supervisor; then nothing at all is left.
+// leave ends the supervisor, after a new one has seen to what the killed one left; then nothing at all is left.
 func (r *round) leave(c *counts, fault func(string, ...any)) {
-	res := r.pintle(1, false, "supervise", "stop")
-	if res.code != 0 {
-		fault("supervise stop: exit %d: %s", res.code, res.err)
+	for _, what := range []string{"restart", "stop"} {
+		if res := r.pintle(1, false, "supervise", what); res.code != 0 {
+			fault("supervise %s: exit %d: %s", what, res.code, res.err)
+		}
 	}
 	var left []proc.Tagged
 	for limit := time.Now().Add(patience); time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
