@@ -89,11 +89,12 @@ func (r *run) reload() error {
 
 // ladder ends an agent step by step (K5). Each step is due when the one before had its time.
 type ladder struct {
-	r       *run
-	rungs   []rung // still to be climbed
-	due     time.Time
-	last    time.Time // the agent's last sign of life
-	ticking *time.Timer
+	r        *run
+	climbing string // the action that is being carried out
+	rungs    []rung // still to be climbed
+	due      time.Time
+	last     time.Time // the agent's last sign of life
+	ticking  *time.Timer
 }
 
 // rung is one signal and how long it is given.
@@ -106,13 +107,23 @@ type rung struct {
 const killGrace = 10 * time.Second
 
 func newLadder(r *run) *ladder {
-	l := &ladder{r: r, last: time.Now(), ticking: time.NewTimer(time.Hour)}
-	if c := r.st.Cancel; c != nil && c.DispatchedAt != nil {
-		// An earlier supervisor began to climb: the first step is not repeated, it has its time anew.
-		all := r.ladderFor(c.Action)
-		l.rungs, l.due = all[1:], time.Now().Add(all[0].grace)
+	return &ladder{r: r, last: time.Now(), ticking: time.NewTimer(time.Hour)}
+}
+
+// resume goes on where an earlier supervisor, or an earlier step of this one, came with a cancel that is on record:
+// what the journal has was begun, and its first step is not repeated but has its time anew. Else nothing was
+// signalled yet.
+func (l *ladder) resume(c api.Cancel) error {
+	m, err := l.r.remember()
+	if err != nil || !m.dispatched[c.Action] {
+		if err == nil {
+			err = l.tell(c)
+		}
+		return err
 	}
-	return l
+	all := l.r.ladderFor(c.Action)
+	l.climbing, l.rungs, l.due = c.Action, all[1:], time.Now().Add(all[0].grace)
+	return nil
 }
 
 func (r *run) ladderFor(action string) []rung {
@@ -149,6 +160,11 @@ func (l *ladder) climb() error {
 	}
 	if want := l.wanted(); want != nil && l.supersedes(want) {
 		if err := l.dispatch(*want); err != nil {
+			return err
+		}
+	}
+	if c := l.r.st.Cancel; c != nil && c.DispatchedAt != nil && l.climbing != c.Action {
+		if err := l.resume(*c); err != nil {
 			return err
 		}
 	}
@@ -189,16 +205,21 @@ func (l *ladder) dispatch(c api.Cancel) error {
 	now := time.Now().UTC()
 	c.DispatchedAt = &now
 	l.r.st.Cancel = &c
-	err := l.r.save(session.Phase(l.r.st.Phase))
-	if err == nil {
-		crash.At("supervisor.cancel")
-		err = l.r.rt.note(true, event("cancel_dispatched", map[string]any{"action": c.Action, "reason": c.Reason}))
-	}
-	if err != nil {
+	if err := l.r.save(session.Phase(l.r.st.Phase)); err != nil {
 		l.r.st.Cancel = was
 		return err
 	}
-	l.rungs, l.due = l.r.ladderFor(c.Action), now
+	crash.At("supervisor.cancel")
+	return l.tell(c)
+}
+
+// tell puts the dispatch into the journal, and then the first step is due.
+func (l *ladder) tell(c api.Cancel) error {
+	err := l.r.rt.note(true, event("cancel_dispatched", map[string]any{"action": c.Action, "reason": c.Reason}))
+	if err != nil {
+		return err
+	}
+	l.climbing, l.rungs, l.due = c.Action, l.r.ladderFor(c.Action), time.Now()
 	return nil
 }
 

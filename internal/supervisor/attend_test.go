@@ -93,11 +93,25 @@ func TestK5_SuccessorClimbsOn(t *testing.T) {
 				r, f := stand(t).attached(t, nil)
 				now := time.Now()
 				r.st.Cancel = &api.Cancel{Action: action, RequestedAt: now, DispatchedAt: &now}
+				if err := r.rt.note(true, event("cancel_dispatched", map[string]any{"action": action})); err != nil {
+					t.Fatal(err)
+				}
 				climbFor(t, newLadder(r), time.Minute)
 				wantSignals(t, f, want...)
 			})
 		})
 	}
+}
+
+// One that died between the record of the dispatch and its journal had signalled nothing: all steps are to come.
+func TestK5_SuccessorTakesTheFirstStepThatWasNotTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, f := stand(t).attached(t, nil)
+		now := time.Now()
+		r.st.Cancel = &api.Cancel{Action: "stop", RequestedAt: now, DispatchedAt: &now}
+		climbFor(t, newLadder(r), time.Minute)
+		wantSignals(t, f, signalled{syscall.SIGTERM, 0}, signalled{syscall.SIGKILL, 5 * sec})
+	})
 }
 
 // A stop goes over an interrupt and begins at its own first step; nothing goes over a stop (K1, K5).

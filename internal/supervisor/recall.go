@@ -15,11 +15,13 @@ type memory struct {
 	text  record.Tail
 	said  *record.Verdict // the verdict, if one was told
 	began map[string]bool // the runtimes that were about to start
+	// dispatched are the actions of cancels whose first step was due.
+	dispatched map[string]bool
 }
 
 // remember reads the journal for the run's attempt.
 func (r *run) remember() (memory, error) {
-	m := memory{began: map[string]bool{}}
+	m := memory{began: map[string]bool{}, dispatched: map[string]bool{}}
 	reader := journal.NewReader(r.s.dir.Path(record.JournalDir(r.st.Session)), 0)
 	defer reader.Close()
 	turn := fmt.Sprintf("t%d", r.st.Attempt)
@@ -49,6 +51,11 @@ func (m *memory) take(e journal.Event) error {
 		var data struct{ Runtime string }
 		err := json.Unmarshal(e.Data, &data)
 		m.began[data.Runtime] = true
+		return err
+	case "cancel_dispatched":
+		var data struct{ Action string }
+		err := json.Unmarshal(e.Data, &data)
+		m.dispatched[data.Action] = true
 		return err
 	case "turn_ended":
 		m.said = &record.Verdict{}
