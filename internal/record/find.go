@@ -60,10 +60,7 @@ func findPrefix(d *state.Dir, prefix string) (string, error) {
 	}
 	found := map[string]string{}
 	for _, folder := range folders {
-		e, err := View(d, folder)
-		if err != nil {
-			continue
-		}
+		e, _ := View(d, folder) // its ids, also of what cannot be read whole
 		for _, id := range []string{e.ID, e.Session, e.Workspace} {
 			if strings.HasPrefix(id, prefix) && session.Generated(id) {
 				found[id] = folder

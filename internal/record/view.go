@@ -15,7 +15,8 @@ import (
 )
 
 // View is an execution as it is now: the record, checked against what lives. It writes nothing and starts
-// nothing, and never shows a stored "running" for what is dead.
+// nothing, and never shows a stored "running" for what is dead. With an error from a file of its runtime, which
+// leaves untold how it is, come its ids as they are on record.
 func View(d *state.Dir, folder string) (api.Execution, error) {
 	st, err := state.Read[Status](d, StatusFile(folder))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -28,7 +29,7 @@ func View(d *state.Dir, folder string) (api.Execution, error) {
 	if session.Phase(st.Phase) == session.Ended {
 		return renewed(d, folder, st)
 	}
-	return checked(d, st), nil
+	return checked(d, st)
 }
 
 // claimed is the view of an order that no supervisor has taken up.
@@ -69,39 +70,52 @@ func Past(st Status) api.Attempt {
 	return api.Attempt{Attempt: st.Attempt, Outcome: st.Outcome, ExitCode: code, StartedAt: st.StartedAt, EndedAt: st.EndedAt}
 }
 
-// checked looks at the runtime of an execution that had not ended when it was recorded.
-func checked(d *state.Dir, st Status) api.Execution {
+// checked looks at the runtime of an execution that had not ended when it was recorded. Only what is not there
+// means that there was none yet: of what cannot be read nobody knows what it says (case 18).
+func checked(d *state.Dir, st Status) (api.Execution, error) {
 	e := st.Execution
 	if st.RuntimeID == "" {
-		return e
+		return e, nil
 	}
 	exit, exited := state.Read[shim.Exit](d, shim.ExitFile(st.RuntimeID))
 	boot, err := proc.BootID()
 	switch {
 	case exited == nil && !d.Moved():
-		return over(e, JudgeExit(exit, e.Cancel)) // whether its shim is still there or not
+		return over(e, JudgeExit(exit, e.Cancel)), nil // whether its shim is still there or not
+	case !d.Moved() && !errors.Is(exited, fs.ErrNotExist):
+		return e, exited
 	case d.Moved() || (err == nil && st.BootID != boot):
 		why := Cause("host_died", "the host that ran it is gone: a reboot, or a copied state directory")
-		return over(e, Judge(session.Ending{HostDied: true, Began: true}, why, e.Cancel))
+		return over(e, Judge(session.Ending{HostDied: true, Began: true}, why, e.Cancel)), nil
 	}
 	unlock, err := shim.SeenDead(d, st.RuntimeID)
-	if err != nil {
-		return e // it lives, or cannot be told: as recorded
+	switch {
+	case errors.Is(err, state.ErrLocked) || errors.Is(err, fs.ErrNotExist):
+		return e, nil // it lives, or is not there yet: as recorded
+	case err != nil:
+		return e, err
 	}
 	defer unlock() // until all is read, so that no shim begins in between
 	return lost(d, st)
 }
 
 // lost is the view of an execution whose shim is dead, by our holding its lock.
-func lost(d *state.Dir, st Status) api.Execution {
-	if exit, err := state.Read[shim.Exit](d, shim.ExitFile(st.RuntimeID)); err == nil {
-		return over(st.Execution, JudgeExit(exit, st.Cancel)) // it ended just now
+func lost(d *state.Dir, st Status) (api.Execution, error) {
+	exit, err := state.Read[shim.Exit](d, shim.ExitFile(st.RuntimeID))
+	if err == nil {
+		return over(st.Execution, JudgeExit(exit, st.Cancel)), nil // it ended just now
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return st.Execution, err
 	}
 	agent, err := state.Read[shim.Agent](d, shim.AgentFile(st.RuntimeID))
-	if err != nil || agent.State == shim.Abandoned {
-		return st.Execution // nothing was started under it yet
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return st.Execution, err
+	case err != nil || agent.State == shim.Abandoned:
+		return st.Execution, nil // nothing was started under it yet
 	}
-	return over(st.Execution, JudgeLost(agent, st.Cancel))
+	return over(st.Execution, JudgeLost(agent, st.Cancel)), nil
 }
 
 // over is the view of an execution that is over although no supervisor has recorded it.
