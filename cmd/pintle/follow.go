@@ -153,7 +153,8 @@ func (f *follower) ended(ctx context.Context, w waited) error {
 }
 
 // interrupted is a signal: the creator's first one cancels the run and goes on waiting for the proof; a
-// joiner's, and the second, only leaves.
+// joiner's, and the second, only leaves. Unlike a stop that is refused (K2), this wish stands even where the status
+// cannot be read: who gave the order takes it back, and nobody stays who could do so again.
 func (f *follower) interrupted(s os.Signal) error {
 	if !f.creator() || f.signal != nil {
 		return signalled(s)

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/record"
-	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
 )
@@ -55,16 +54,18 @@ func (a *app) control(s selection, all bool, action, method, reason string, asJS
 }
 
 // controlOne records the wish, which stands from then on, and has it carried out. What has ended is
-// stopped already: success, and a notice (case 33).
+// stopped already: success, and a notice (case 33). Where it cannot be told how the run is, nothing could be
+// dispatched: that is refused before it is recorded, or the run would be cancelled once its records are mended,
+// by a stop that had failed, and the next one's reason would not count (K2).
 func (a *app) controlOne(d *state.Dir, t target, action, method, reason string) (api.Controlled, error) {
 	done := api.Controlled{ExecutionID: t.id, Action: action, Success: true}
-	st, err := state.Read[record.Status](d, record.StatusFile(t.folder))
-	if err == nil && session.Phase(st.Phase) == session.Ended {
-		e, err := record.View(d, t.folder)
-		if err == nil && session.Phase(e.Phase) == session.Ended {
-			a.say("%s has ended already: %s", t.id, e.Outcome)
-			return done, nil
-		}
+	e, err := record.View(d, t.folder)
+	if err != nil {
+		return done, err
+	}
+	if settled(e) {
+		a.say("%s has ended already: %s", t.id, e.Outcome)
+		return done, nil
 	}
 	_, err = record.Cancel(a.ctx, d, t.folder, api.Cancel{Action: action, Reason: reason, RequestedAt: time.Now().UTC()})
 	if err != nil {
