@@ -96,6 +96,7 @@ type Runtime struct {
 	Fence     int64     `json:"fence"`
 	BootID    string    `json:"bootId"`
 	Socket    string    `json:"socket"`
+	Spool     int64     `json:"spool,omitempty"` // bytes that may wait unacknowledged, each stream
 	CreatedAt time.Time `json:"createdAt"`
 }
 

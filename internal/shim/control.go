@@ -18,6 +18,11 @@ func (s *shim) accept(ctx context.Context, l net.Listener) {
 		if err != nil {
 			return
 		}
+		if uid, err := proc.PeerUID(conn); err != nil || uid != os.Geteuid() {
+			warn("%s: a peer of uid %d is refused: %v", s.cfg.Runtime, uid, err)
+			_ = conn.Close()
+			continue
+		}
 		go s.admit(newLink(conn))
 	}
 }

@@ -140,6 +140,8 @@ func signalName(sig syscall.Signal) string { return strings.TrimPrefix(unix.Sign
 // drain waits for the rest of the output. All writers of the tree are dead, so the end of file is near,
 // unless a pipe was handed to somebody else.
 func (s *shim) drain(st *streams) {
+	s.out.lift()
+	s.err.lift()
 	limit := time.Now().Add(drainLimit)
 	for _, f := range []*os.File{st.out, st.err} {
 		_ = f.SetReadDeadline(limit)

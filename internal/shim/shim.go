@@ -142,14 +142,15 @@ func (s *shim) serve() error {
 		return err
 	}
 	defer func() { _ = listener.Close(); _ = os.Remove(s.cfg.Socket) }()
+	first := s.controller
 	streams, err := s.start()
 	if err != nil {
 		return s.neverRan(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	go s.control(first) // before an adopter may come in
 	go s.accept(ctx, listener)
-	go s.control(s.controller)
 	go s.report(ctx)
 	go s.guard(ctx)
 	return s.reap(streams)

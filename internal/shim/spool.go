@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -103,6 +104,14 @@ func (s *spool) ack(offset int64) {
 	s.acked = offset
 	s.cond.Broadcast()
 	dropSegments(s.dir, s.name, offset)
+}
+
+// lift takes the limit away: the agent is dead, and what it left in the pipe is not much.
+func (s *spool) lift() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limit = math.MaxInt64
+	s.cond.Broadcast()
 }
 
 func (s *spool) length() int64 {

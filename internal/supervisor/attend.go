@@ -179,16 +179,25 @@ func (l *ladder) climb() error {
 // wanted is what should end the agent, in the order of precedence.
 func (l *ladder) wanted() *api.Cancel {
 	now := time.Now().UTC()
-	switch d := l.r.spec.Desired.Deadline; {
-	case l.r.cancelled() != nil:
-		return l.r.cancelled()
-	case l.r.s.isStopping():
-		return &api.Cancel{Action: "shutdown", Reason: "supervise stop", RequestedAt: now}
-	case d > 0 && proc.BootClock() >= d:
+	if want := l.r.unwanted(); want != nil {
+		return want
+	}
+	if d := l.r.spec.Desired.Deadline; d > 0 && proc.BootClock() >= d {
 		return &api.Cancel{Action: "deadline", Reason: "run deadline: " + l.r.spec.Limits.Timeout.String(), RequestedAt: now}
 	}
 	if d := l.r.spec.Limits.IdleTimeout; d > 0 && time.Since(l.last) >= d {
 		return &api.Cancel{Action: "idle", Reason: "idle deadline: " + d.String(), RequestedAt: now}
+	}
+	return nil
+}
+
+// unwanted is the cancel of somebody who wants the run to end, nil for none.
+func (r *run) unwanted() *api.Cancel {
+	if c := r.cancelled(); c != nil {
+		return c
+	}
+	if r.s.isStopping() {
+		return &api.Cancel{Action: "shutdown", Reason: "supervise stop", RequestedAt: time.Now().UTC()}
 	}
 	return nil
 }

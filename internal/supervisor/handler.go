@@ -93,8 +93,9 @@ func (s *Supervisor) hello(p *rpc.Peer, h api.Hello) (any, error) {
 	}, nil
 }
 
-// create has a recorded order carried out. It answers at once: the order stands, whoever crashes.
-func (s *Supervisor) create(_ context.Context, c api.Create) (any, error) {
+// create has a recorded order carried out. It answers once the attempt has its ids on record (X1), or waits for
+// somebody, or cannot go on: the order stands, whoever crashes.
+func (s *Supervisor) create(ctx context.Context, c api.Create) (any, error) {
 	folder, err := record.Find(s.dir, c.ID)
 	if err != nil {
 		return nil, err
@@ -107,8 +108,22 @@ func (s *Supervisor) create(_ context.Context, c api.Create) (any, error) {
 			return nil, err
 		}
 	}
-	s.ensure(folder)
+	r := s.ensure(folder)
+	select {
+	case <-r.claimed:
+	case <-r.done:
+	case <-r.waits():
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	return s.look(folder)
+}
+
+// waits is closed when the run comes to wait for somebody.
+func (r *run) waits() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changed
 }
 
 // bring keeps the values that came with an order, for an attempt that has not begun.
@@ -254,8 +269,8 @@ func (r *run) failure() error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if open && r.waiting != nil {
-		return api.E(api.CodeCorrupt, "%s: %s", r.name(), r.waiting.Detail).WithNext("pintle doctor")
+	if open && r.blocker != nil {
+		return fmt.Errorf("%s: %w", r.name(), r.blocker)
 	}
 	return nil
 }
@@ -278,11 +293,41 @@ func (s *Supervisor) control(ctx context.Context, method string, c api.Control) 
 		if _, err := record.Cancel(ctx, s.dir, folder, api.Cancel{Action: action, Reason: c.Reason, RequestedAt: time.Now().UTC()}); err != nil {
 			return nil, err
 		}
-		if _, err := s.wait(ctx, api.Wait{ID: c.ID}); err != nil {
+		if err := s.ended(ctx, folder); err != nil {
 			return nil, err
 		}
 	}
 	return api.Controlled{ExecutionID: c.ID, Action: action, Success: true}, nil
+}
+
+// ended returns once the attempt that is to be cancelled has ended, whatever it waits for meanwhile.
+func (s *Supervisor) ended(ctx context.Context, folder string) error {
+	spec, err := record.SpecOf(s.dir, folder)
+	if err != nil || spec.Desired.Cancel == nil {
+		return err
+	}
+	for {
+		st, err := state.Read[record.Status](s.dir, record.StatusFile(folder))
+		past := st.Attempt > spec.Desired.Cancel.Attempt
+		if past || (st.Attempt == spec.Desired.Cancel.Attempt && session.Phase(st.Phase) == session.Ended) {
+			return nil
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		r := s.ensure(folder)
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if err := r.failure(); err != nil {
+			return err
+		}
+		if s.ctx.Err() != nil {
+			return api.E(api.CodeStopping, "the supervisor leaves")
+		}
+	}
 }
 
 // recover looks again at an execution whose owner is uncertain, or has it taken for dead.
@@ -369,7 +414,8 @@ func (s *Supervisor) stop(ctx context.Context, l api.Leave) (any, error) {
 	return struct{}{}, nil
 }
 
-// endAll ends every runtime and takes no more work.
+// endAll ends every runtime and takes no more work. What cannot be settled is ended by force and reported, and then
+// the supervisor stays: it serves what is on record until a stop succeeds (R6).
 func (s *Supervisor) endAll(ctx context.Context) error {
 	s.mu.Lock()
 	s.stopping = true
@@ -389,5 +435,5 @@ func (s *Supervisor) endAll(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	return nil
+	return s.endUnsettled(ctx)
 }

@@ -118,6 +118,7 @@ func (r *run) prepareRuntime(ctx context.Context) error {
 	return state.Put(ctx, r.s.dir, record.RuntimeFile(r.st.RuntimeID), record.Runtime{
 		Version: record.Version, ID: r.st.RuntimeID, Token: r.token(), Folder: r.folder, Session: r.st.Session,
 		Attempt: r.st.Attempt, Fence: r.st.Fence, BootID: r.st.BootID, Socket: r.socket(), CreatedAt: time.Now().UTC(),
+		Spool: int64(r.s.o.Config.Limits.Spool),
 	})
 }
 
@@ -169,6 +170,9 @@ func (r *run) launch(rt *runtime, env environ.Environment) error {
 		event("runtime_started", map[string]any{"runtime": r.st.RuntimeID}))
 	if err != nil {
 		return err
+	}
+	if !r.s.ours() {
+		return ErrMoved
 	}
 	crash.At("supervisor.turn")
 	if rt.control, rt.shimPID, err = shim.Launch(r.config(env), r.s.o.Log, r.s.o.Env); err != nil {

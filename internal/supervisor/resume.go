@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"syscall"
 	"time"
 
 	"github.com/pintle/pintle/internal/environ"
@@ -41,7 +40,11 @@ func (r *run) resume(ctx context.Context) (bool, error) {
 
 // adopt takes a living shim over and stays with it.
 func (r *run) adopt(ctx context.Context) (bool, error) {
-	control, err := r.greet(ctx)
+	rec, err := state.Read[record.Runtime](r.s.dir, record.RuntimeFile(r.st.RuntimeID))
+	if err != nil {
+		return false, err
+	}
+	control, err := r.greet(ctx, rec.Socket)
 	if err != nil {
 		return false, r.uncertain(ctx, err)
 	}
@@ -55,6 +58,7 @@ func (r *run) adopt(ctx context.Context) (bool, error) {
 		control.Close()
 		return false, err
 	}
+	rt.spool(rec.Spool)
 	rt.control, r.rt = control, rt
 	r.s.log.Printf("run %s: adopted runtime %s", r.name(), r.st.RuntimeID)
 	if err := r.catchUp(control.Hello); err != nil {
@@ -69,14 +73,10 @@ func (r *run) adopt(ctx context.Context) (bool, error) {
 }
 
 // greet dials the shim's socket, which it makes soon after it has its lock.
-func (r *run) greet(ctx context.Context) (*shim.Control, error) {
-	rec, err := state.Read[record.Runtime](r.s.dir, record.RuntimeFile(r.st.RuntimeID))
-	if err != nil {
-		return nil, err
-	}
+func (r *run) greet(ctx context.Context, socket string) (*shim.Control, error) {
 	until := time.Now().Add(adoptLimit)
 	for {
-		conn, err := rpc.Dial(ctx, rec.Socket)
+		conn, err := rpc.Dial(ctx, socket)
 		if err == nil {
 			_ = conn.SetDeadline(until) // a frozen shim accepts and says nothing
 			control, err := shim.Adopt(conn, r.s.self.Epoch)
@@ -115,12 +115,21 @@ func (r *run) catchUp(hello *shim.Event) error {
 }
 
 // uncertain waits for a shim that lives and does not answer, until it does, dies, or the user says that it
-// is dead. Nothing else ends it: an owner counts as dead only on proof (R8).
+// is dead. Nothing else ends it: an owner counts as dead only on proof (R8). A stop cannot be told to it, so that
+// ends the shim itself.
 func (r *run) uncertain(ctx context.Context, why error) error {
 	if r.shimGone() || ctx.Err() != nil {
 		return nil
 	}
 	r.s.log.Printf("run %s: runtime %s is uncertain: %v", r.name(), r.st.RuntimeID, why)
+	if want := r.unwanted(); want != nil {
+		now := time.Now().UTC()
+		want.DispatchedAt, r.st.Cancel = &now, want
+		if err := r.save(session.Phase(r.st.Phase)); err != nil {
+			return err
+		}
+		return r.endShim(ctx)
+	}
 	if r.spec.Desired.AssertDead == r.st.RuntimeID {
 		return r.endShim(ctx)
 	}
@@ -129,17 +138,8 @@ func (r *run) uncertain(ctx context.Context, why error) error {
 	return nil
 }
 
-// endShim ends a shim that the user asserted to be dead. The sweep after its death takes what is below it.
-func (r *run) endShim(ctx context.Context) error {
-	a, err := state.Read[shim.Agent](r.s.dir, shim.AgentFile(r.st.RuntimeID))
-	if err != nil {
-		return err
-	}
-	if err := proc.Signal(a.Shim, syscall.SIGKILL); err != nil && !errors.Is(err, proc.ErrGone) {
-		return err
-	}
-	return proc.Await(ctx, a.Shim)
-}
+// endShim ends a shim that the user asserted to be dead, or that cannot be told to stop. The sweep after its death takes what is below it.
+func (r *run) endShim(ctx context.Context) error { return r.s.endShim(ctx, r.st.RuntimeID) }
 
 // settleDead settles a runtime whose shim is proven dead: its lock is held by us.
 func (r *run) settleDead(ctx context.Context) (bool, error) {

@@ -30,7 +30,10 @@ type run struct {
 	// orphaned says that the shim which this supervisor launched went before it had started anything.
 	orphaned bool
 
+	claimed chan struct{} // closed by drive once the attempt has its ids on record
+
 	mu      sync.Mutex
+	blocker error           // why it was given up
 	waiting *api.WaitingFor // why it does not go on by itself
 	changed chan struct{}   // closed when waiting is set
 }
@@ -43,13 +46,18 @@ func (s *Supervisor) ensure(folder string) *run {
 		r.wake()
 		return r
 	}
-	r := &run{
-		s: s, folder: folder, poked: make(chan struct{}, 1), done: make(chan struct{}), changed: make(chan struct{}),
-	}
+	r := newRun(s, folder)
 	s.runs[folder] = r
 	s.used = time.Now()
 	s.work.Go(func() { r.drive(s.ctx) })
 	return r
+}
+
+func newRun(s *Supervisor, folder string) *run {
+	return &run{
+		s: s, folder: folder, poked: make(chan struct{}, 1), done: make(chan struct{}), claimed: make(chan struct{}),
+		changed: make(chan struct{}),
+	}
 }
 
 func (r *run) wake() {
@@ -75,10 +83,18 @@ func (r *run) drive(ctx context.Context) {
 		r.s.log.Printf("run %s: %v", r.name(), err)
 		r.wait(&api.WaitingFor{Kind: waitKind(err), Detail: err.Error()})
 		if blocked(err) {
+			r.block(err)
 			return
 		}
 		r.pause(ctx, retryDelay)
 	}
+}
+
+// block keeps why the run cannot go on.
+func (r *run) block(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.blocker = err
 }
 
 func waitKind(err error) string {
@@ -167,10 +183,17 @@ func (r *run) save(phase session.Phase) error {
 
 // step does what comes next.
 func (r *run) step(ctx context.Context) (ended bool, err error) {
+	if !r.s.ours() {
+		r.s.leave()
+		return false, ErrMoved
+	}
 	if err := r.load(); err != nil {
 		return false, err
 	}
 	phase := session.Phase(r.st.Phase)
+	if phase != "" && r.spec.Desired.Attempt <= r.st.Attempt {
+		r.taken()
+	}
 	switch {
 	case phase == session.Ended && r.spec.Desired.Attempt <= r.st.Attempt:
 		return true, nil
@@ -186,6 +209,15 @@ func (r *run) step(ctx context.Context) (ended bool, err error) {
 		return r.settleUnstarted(session.Ending{HostDied: true}, cause("stopped", "supervise stop"))
 	}
 	return r.begin(ctx)
+}
+
+// taken says that the attempt has its ids on record.
+func (r *run) taken() {
+	select {
+	case <-r.claimed:
+	default:
+		close(r.claimed)
+	}
 }
 
 // foreign reports whether the runtime on record was another boot's or the original's of a copy, so that

@@ -29,6 +29,7 @@ type runtime struct {
 
 	at         journal.Commit // taken in up to here
 	checkpoint int64          // bytes taken in at the last checkpoint
+	every      int64          // bytes from one checkpoint to the next
 	text       record.Tail
 	partial    bool // text does not hold what an earlier supervisor took in
 	buf        []byte
@@ -37,7 +38,7 @@ type runtime struct {
 const (
 	// readSize is how much of a spool is taken in at once, in bytes.
 	readSize = 256 << 10
-	// checkpointEvery is after how many bytes the shim may drop what was taken in.
+	// checkpointEvery is after how many bytes the shim may drop what was taken in; sooner if its spool is small.
 	checkpointEvery = 4 << 20
 	// rebootSkip is added to sequences after a reboot: what was told and not synced is gone.
 	rebootSkip = 1_000_000
@@ -57,6 +58,7 @@ func (r *run) openRuntime(env environ.Environment) (*runtime, error) {
 		r.s.log.Printf("session %s: journal: cut %d torn bytes; damaged: %q", r.st.Session, found.Torn, found.Damaged)
 	}
 	rt := &runtime{r: r, journal: w, provider: provider, mask: environ.NewMasker(env.SecretValues())}
+	rt.spool(int64(r.s.o.Config.Limits.Spool))
 	if rt.at = found.Commits[r.st.RuntimeID]; rt.at.Runtime == "" {
 		rt.at = journal.Commit{Runtime: r.st.RuntimeID}
 	}
@@ -72,6 +74,14 @@ func (r *run) openRuntime(env environ.Environment) (*runtime, error) {
 		return nil, err
 	}
 	return rt, nil
+}
+
+// spool has checkpoints come often enough for a spool of that limit: an agent that is held up by it waits for one.
+func (rt *runtime) spool(limit int64) {
+	rt.every = checkpointEvery
+	if limit > 0 {
+		rt.every = min(rt.every, limit/4)
+	}
 }
 
 // openJournal opens the session's journal. A new boot is noted once the journal has skipped: a death
@@ -276,7 +286,7 @@ func (rt *runtime) append(commit journal.Commit, durable bool, events ...journal
 // and only then may the shim drop its copy.
 func (rt *runtime) check() error {
 	taken := rt.at.Out + rt.at.Err
-	if taken-rt.checkpoint < checkpointEvery {
+	if taken-rt.checkpoint < rt.every {
 		return nil
 	}
 	if err := rt.journal.Sync(); err != nil {

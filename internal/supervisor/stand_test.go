@@ -38,13 +38,22 @@ func standIn(t *testing.T, home string) *Supervisor {
 	if err != nil {
 		t.Fatal(err)
 	}
+	unlock, err := state.TryLock(d.Path(LockFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(unlock)
+	lock, err := os.Stat(d.Path(LockFile))
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	return &Supervisor{
 		o: Options{
 			Dir: d, Config: config.Default(), Providers: map[string]providers.Provider{command.Name: command.Provider()},
 		},
-		dir: d, log: log.New(io.Discard, "", 0), self: Record{Epoch: 1, Socket: d.Path("s", "supervisor.sock")},
+		dir: d, lock: lock, log: log.New(io.Discard, "", 0), self: Record{Epoch: 1, Socket: d.Path("s", "supervisor.sock")},
 		ctx: ctx, leave: cancel, runs: map[string]*run{}, envs: map[string]brought{}, used: time.Now(),
 	}
 }
@@ -63,9 +72,7 @@ func (s *Supervisor) order(t *testing.T, change func(*record.Spec)) *run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &run{
-		s: s, folder: c.Folder, poked: make(chan struct{}, 1), done: make(chan struct{}), changed: make(chan struct{}),
-	}
+	r := newRun(s, c.Folder)
 	if err := r.load(); err != nil {
 		t.Fatal(err)
 	}

@@ -30,6 +30,10 @@ import (
 // ErrRunning is returned by Run when another supervisor serves the state directory.
 var ErrRunning = errors.New("another supervisor is running")
 
+// ErrMoved is returned when the state directory was taken away from under a supervisor: another one may serve what
+// lies at its path by now.
+var ErrMoved = errors.New("the state directory is not this supervisor's any more")
+
 // Options are what a supervisor is made from.
 type Options struct {
 	Dir       *state.Dir
@@ -47,6 +51,7 @@ type Supervisor struct {
 	o     Options
 	dir   *state.Dir
 	log   *log.Logger
+	lock  os.FileInfo // of the lock that we hold
 	self  Record
 	ctx   context.Context // ends when it leaves; runtimes go on
 	leave context.CancelFunc
@@ -100,6 +105,9 @@ func Run(ctx context.Context, o Options) error {
 		o: o, dir: o.Dir, log: log.New(o.Log, "", log.LstdFlags|log.LUTC), ctx: ctx, leave: cancel,
 		runs: map[string]*run{}, envs: map[string]brought{}, used: time.Now(),
 	}
+	if s.lock, err = os.Stat(o.Dir.Path(LockFile)); err != nil {
+		return fmt.Errorf("supervisor: %w", err)
+	}
 	if err := proc.BecomeSubreaper(); err != nil {
 		return err
 	}
@@ -107,9 +115,24 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = listener.Close(); _ = os.Remove(s.self.Socket) }() // the lock is still ours
+	defer s.close(listener)
 	s.log.Printf("supervisor %d: epoch %d, serving %s", s.self.PID, s.self.Epoch, s.self.Socket)
 	return s.serve(listener)
+}
+
+// close removes the socket as well, if the lock is still ours.
+func (s *Supervisor) close(listener net.Listener) {
+	_ = listener.Close()
+	if s.ours() {
+		_ = os.Remove(s.self.Socket)
+	}
+}
+
+// ours reports whether the lock that we hold is the state directory's. If that was removed and made anew, another
+// supervisor holds the one that lies there, and all that we find by path is its business.
+func (s *Supervisor) ours() bool {
+	info, err := os.Stat(s.dir.Path(LockFile))
+	return err == nil && os.SameFile(info, s.lock)
 }
 
 // acquire takes the supervisor's lock, waiting a while for one that is leaving. One that serves is not waited for:

@@ -28,6 +28,11 @@ func (s *Supervisor) watch() {
 			return
 		case <-tick.C:
 		}
+		if !s.ours() {
+			s.log.Printf("supervisor %d: %v", s.self.PID, ErrMoved)
+			s.leave()
+			return
+		}
 		if now := time.Now(); now.Sub(seen) >= rescan {
 			s.findChanged(seen.Add(-rescan))
 			seen = now
