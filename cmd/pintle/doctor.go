@@ -7,8 +7,6 @@ import (
 	"os"
 	"os/exec"
 
-	"github.com/pintle/pintle/internal/record"
-	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
 )
@@ -71,6 +69,9 @@ func (a *app) checkConfig() check {
 		return check{"configuration", "error", err.Error(), "mend the file"}
 	}
 	if _, err := os.Stat(cfg.Path()); errors.Is(err, fs.ErrNotExist) {
+		if a.getenv("PINTLE_CONFIG") != "" {
+			return check{"configuration", "warning", cfg.Path() + ": not there: defaults", "mend or unset PINTLE_CONFIG"}
+		}
 		return check{"configuration", "ok", "none: defaults", ""}
 	}
 	return check{"configuration", "ok", cfg.Path(), ""}
@@ -92,26 +93,4 @@ func (a *app) checkSupervisor(d *state.Dir) check {
 		return check{"supervisor", "error", "one holds the lock and does not answer", "pintle supervise restart --force"}
 	}
 	return check{"supervisor", "ok", "not running; started when needed", ""}
-}
-
-// checkRecords names every record that cannot be read, and every run whose end is not taken in.
-func checkRecords(d *state.Dir) (checks []check) {
-	rows, err := record.List(d)
-	if err != nil {
-		return []check{{"runs", "error", err.Error(), ""}}
-	}
-	for _, row := range rows {
-		e := row.Execution
-		if row.Err == nil {
-			_, row.Err = record.SpecOf(d, row.Folder) // a list does not need it
-		}
-		switch {
-		case row.Err != nil:
-			checks = append(checks, check{"run", "error", row.Err.Error(),
-				"a copy is in " + d.Path("quarantine") + "; put a good one back, or move executions/" + row.Folder + " away"})
-		case session.Phase(e.Phase) == session.Ended && e.EndedAt == nil:
-			checks = append(checks, check{"run", "warning", e.ID + ": " + e.Outcome + ", not settled", "pintle wait " + record.Quote(e.ID)})
-		}
-	}
-	return append(checks, check{"runs", "ok", fmt.Sprintf("%d read", len(rows)), ""})
 }
