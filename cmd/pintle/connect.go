@@ -51,12 +51,12 @@ func (a *app) home() (string, error) {
 }
 
 // open opens the state directory, which is made if need be.
-func (a *app) open() (*state.Dir, error) {
+func (a *app) open(ctx context.Context) (*state.Dir, error) {
 	path, err := a.home()
 	if err != nil {
 		return nil, err
 	}
-	return state.Open(a.ctx, path)
+	return state.Open(ctx, path)
 }
 
 // existing opens the state directory of a verb that only reads; nil if there is none.

@@ -35,7 +35,9 @@ type follower struct {
 	pending *renameio.PendingFile
 	reader  *journal.Reader
 	text    record.Tail // with JSON: what the attempt has said
-	signal  os.Signal   // the first that came
+	signals chan os.Signal
+	early   os.Signal // one that came while the order was given, which stands all the same
+	signal  os.Signal // the first that came to a run that is followed
 }
 
 // result is the last line of `run --json`.
@@ -48,12 +50,60 @@ type result struct {
 // once; this only paces output.
 const lookEvery = 4 * time.Millisecond
 
+// heed has signals come to us, from before there is anything that they could leave behind: a file that -o began, an
+// order that nobody cancels.
+func (f *follower) heed() {
+	f.signals = make(chan os.Signal, 4)
+	signal.Notify(f.signals, syscall.SIGINT, syscall.SIGTERM)
+}
+
+// given is an order on record, or why it is not.
+type given struct {
+	d   *state.Dir
+	c   record.Claimed
+	err error
+}
+
+// give gives the order. A signal before it is on record takes it back: nothing was ordered, and nothing is left. If it
+// came too late for that, it is early for the run. A second one leaves at once.
+func (f *follower) give(o order) error {
+	ctx, cancel := context.WithCancel(f.a.ctx)
+	defer cancel()
+	done := make(chan given, 1)
+	go func() { done <- f.a.give(ctx, o, f.v.Attempt) }()
+	for {
+		select {
+		case g := <-done:
+			f.d, f.c = g.d, g.c
+			if g.err != nil && f.early != nil {
+				return signalled(f.early)
+			}
+			return g.err
+		case s := <-f.signals:
+			if f.early != nil {
+				return signalled(s)
+			}
+			f.early = s
+			cancel()
+		}
+	}
+}
+
+func (a *app) give(ctx context.Context, o order, attempt int) (g given) {
+	if g.d, g.err = a.open(ctx); g.err == nil {
+		g.c, g.err = record.Claim(ctx, g.d, o.spec, attempt, o.fresh)
+	}
+	return g
+}
+
 func (f *follower) follow() error {
 	ctx, cancel := f.limit()
 	defer cancel()
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	defer signal.Stop(signals)
+	if f.early != nil {
+		if err := f.interrupted(f.early); err != nil {
+			return err
+		}
+	}
 	ended, stages := f.await(ctx), f.watch(ctx)
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -66,7 +116,7 @@ func (f *follower) follow() error {
 				return err
 			}
 			f.tell("%s", stage)
-		case s := <-signals:
+		case s := <-f.signals:
 			if err := f.interrupted(s); err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -66,26 +67,25 @@ func (v *runVerb) Run(a *app) error {
 			return err // nothing is written for an order that cannot be carried out
 		}
 	}
-	f := &follower{a: a, v: v}
+	f := &follower{a: a, v: v, create: createOf(o.spec.ID, o.env)}
+	if !v.Detach {
+		f.heed()
+		defer signal.Stop(f.signals)
+	}
 	if err := f.open(); err != nil {
 		return err
 	}
 	defer f.drop()
-	d, err := a.open()
-	if err != nil {
+	if err := f.give(o); err != nil {
 		return err
 	}
-	c, err := record.Claim(a.ctx, d, o.spec, v.Attempt, o.fresh)
-	if err != nil {
-		return err
-	}
+	c := f.c
 	if v.IfExists == "fail" && !c.New && c.Verdict != session.Begin {
 		return api.E(api.CodeExists, "%s exists already", c.Spec.ID).WithNext("pintle show " + record.Quote(c.Spec.ID))
 	}
 	if v.ID == nil && !v.Quiet && !v.JSON && !v.Detach {
 		a.say("run %s", c.Spec.ID)
 	}
-	f.d, f.c, f.create = d, c, createOf(c.Spec.ID, o.env)
 	f.taken()
 	if !v.Quiet {
 		a.hintStdin()
@@ -271,8 +271,15 @@ func (f *follower) detach() error {
 	return nil
 }
 
-// replay prints the stored result.
+// replay prints the stored result. There is no run to stop: a signal that came only leaves, and so does one that comes
+// while standard output is not read.
 func (f *follower) replay() error {
+	if f.early != nil {
+		return signalled(f.early)
+	}
+	if f.pending == nil {
+		signal.Stop(f.signals)
+	}
 	e, err := record.View(f.d, f.c.Folder)
 	if err != nil {
 		return err

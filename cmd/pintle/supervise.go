@@ -32,7 +32,7 @@ type superviseRun struct {
 // Run supervises until it is told to leave. SIGTERM and SIGINT leave the runtimes to their shims.
 func (v *superviseRun) Run(a *app) error {
 	debug.SetGCPercent(100) // it lives long
-	d, err := a.open()
+	d, err := a.open(a.ctx)
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ type superviseRestart struct {
 
 // Run replaces the supervisor. Runtimes stay with their shims and are adopted by the next one.
 func (v *superviseRestart) Run(a *app) error {
-	d, err := a.open()
+	d, err := a.open(a.ctx)
 	if err != nil {
 		return err
 	}
