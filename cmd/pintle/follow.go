@@ -65,28 +65,25 @@ type given struct {
 }
 
 // give gives the order. A signal before it is on record takes it back: nothing was ordered, and nothing is left. If it
-// came too late for that, it is early for the run. A second one leaves at once.
+// came too late for that, it is early for the run. A second one (timeout(1) sends two at once) waits in the channel
+// until that is clear: who left now would leave a run that nobody cancels.
 func (f *follower) give(o order) error {
 	ctx, cancel := context.WithCancel(f.a.ctx)
 	defer cancel()
 	done := make(chan given, 1)
 	go func() { done <- f.a.give(ctx, o, f.v.Attempt) }()
-	for {
-		select {
-		case g := <-done:
-			f.d, f.c = g.d, g.c
-			if g.err != nil && f.early != nil {
-				return signalled(f.early)
-			}
-			return g.err
-		case s := <-f.signals:
-			if f.early != nil {
-				return signalled(s)
-			}
-			f.early = s
-			cancel()
-		}
+	var g given
+	select {
+	case g = <-done:
+	case f.early = <-f.signals:
+		cancel()
+		g = <-done
 	}
+	f.d, f.c = g.d, g.c
+	if g.err != nil && f.early != nil {
+		return signalled(f.early)
+	}
+	return g.err
 }
 
 func (a *app) give(ctx context.Context, o order, attempt int) (g given) {
