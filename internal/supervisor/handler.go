@@ -285,6 +285,9 @@ func (s *Supervisor) control(ctx context.Context, method string, c api.Control) 
 	if err != nil {
 		return nil, err
 	}
+	if _, err := record.View(s.dir, folder); err != nil {
+		return nil, err // what cannot be carried out is not recorded either (K2)
+	}
 	open, err := s.unended(folder)
 	if err != nil {
 		return nil, err

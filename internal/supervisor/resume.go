@@ -152,7 +152,7 @@ func (r *run) settleDead(ctx context.Context) (bool, error) {
 	}
 	agent, err := state.Read[shim.Agent](r.s.dir, shim.AgentFile(r.st.RuntimeID))
 	switch {
-	case errors.Is(err, fs.ErrNotExist) || agent.State == shim.Abandoned:
+	case errors.Is(err, fs.ErrNotExist) || (err == nil && agent.State == shim.Abandoned):
 		return r.neverStarted(ctx)
 	case err != nil:
 		return false, err

@@ -60,15 +60,18 @@ func (r *run) settleGone(e session.Ending, why string) (bool, error) {
 	if !r.begun() {
 		return r.settleUnstarted(e, cause("host_died", why))
 	}
+	e.Began = true
+	if r.s.dir.Moved() { // what lies in the copy's runtimes is the original's
+		return r.settleLost(r.verdict(e, cause("host_died", why)), nil)
+	}
 	exit, err := state.Read[shim.Exit](r.s.dir, shim.ExitFile(r.st.RuntimeID))
 	if err == nil {
 		return r.settleRecorded(exit) // it had ended by itself, before
 	}
-	e.Began = true
-	var left []proc.Identity
-	if !r.s.dir.Moved() {
-		left = r.s.sweep(r.token()) // by token: if the record errs about the boot, nothing of it goes on
+	if !errors.Is(err, fs.ErrNotExist) {
+		return false, err
 	}
+	left := r.s.sweep(r.token()) // by token: if the record errs about the boot, nothing of it goes on
 	return r.settleLost(r.verdict(e, cause("host_died", why)), left)
 }
 
