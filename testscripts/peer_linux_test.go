@@ -88,10 +88,15 @@ func connectAs(uid int, path string) (net.Conn, error) {
 	}
 	f := os.NewFile(uintptr(fd), "socket")
 	defer f.Close()
+	// By its bare name from its directory: the directories above may let nobody else in. The thread has a working
+	// directory of its own from here on.
+	if err := errors.Join(syscall.Unshare(syscall.CLONE_FS), syscall.Chdir(filepath.Dir(path))); err != nil {
+		return nil, err
+	}
 	if _, _, e := syscall.RawSyscall(syscall.SYS_SETRESUID, uintptr(uid), uintptr(uid), ^uintptr(0)); e != 0 {
 		return nil, e
 	}
-	if err := syscall.Connect(fd, &syscall.SockaddrUnix{Name: path}); err != nil {
+	if err := syscall.Connect(fd, &syscall.SockaddrUnix{Name: filepath.Base(path)}); err != nil {
 		return nil, err
 	}
 	return net.FileConn(f)
