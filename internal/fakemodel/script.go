@@ -69,7 +69,8 @@ func (s script) next(before int, outputs []string) step {
 	return s.first
 }
 
-var running = regexp.MustCompile(`Process running with session ID (\d+)`)
+// running finds the session of a command that goes on, as Codex tells it, and as it does in code mode.
+var running = regexp.MustCompile(`(?:Process running with session ID |"session_id":)(\d+)`)
 
 // follow is the step after a tool's output.
 func follow(output string) step {

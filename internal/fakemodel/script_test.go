@@ -71,6 +71,7 @@ func TestScript_AfterATool(t *testing.T) {
 		{"shell: x", "made", step{text: "tool said: made"}},
 		{"http-once: 500", "made", step{text: "tool said: made"}},
 		{"shell: x", "Process running with session ID 96711\nOutput:\n", step{kind: poll, number: 96711}},
+		{"shell: x", `Output:\n{"chunk_id":"a","session_id":96711,"output":""}`, step{kind: poll, number: 96711}},
 		{"shell: x ##hang", "made", step{kind: hangBody}},
 	} {
 		s, err := parse(test.prompt)
