@@ -262,29 +262,38 @@ func (f *follower) show(e journal.Event) error {
 	if e.Type == "turn_started" {
 		f.tell("starting")
 	}
+	b, err := spoken(e)
+	if err != nil {
+		return err
+	}
 	if f.v.JSON {
 		f.a.event(e)
-		if e.Type == "agent_message_chunk" {
-			b, err := command.Bytes(e.Data)
-			if err != nil {
-				return fmt.Errorf("event %d: %w", e.Seq, err)
-			}
-			f.text.Add(b)
+		if e.Type == "stderr" {
+			return nil
 		}
+		f.text.Add(b)
 	}
-	return f.a.said(e, f.sink, !f.v.JSON)
+	return f.a.write(e.Type, b, f.sink)
 }
 
-// said writes an agent's output to where it goes.
-func (a *app) said(e journal.Event, out io.Writer, talk bool) error {
-	if e.Type != "agent_message_chunk" && (e.Type != "stderr" || !talk) {
-		return nil
+// spoken is what an agent wrote on its standard output or standard error, raw; nothing of other events.
+func spoken(e journal.Event) ([]byte, error) {
+	if e.Type != "agent_message_chunk" && e.Type != "stderr" {
+		return nil, nil
 	}
 	b, err := command.Bytes(e.Data)
 	if err != nil {
-		return fmt.Errorf("event %d: %w", e.Seq, err)
+		return nil, fmt.Errorf("event %d: %w", e.Seq, err)
 	}
-	if e.Type == "stderr" {
+	return b, nil
+}
+
+// write writes an agent's output to where it goes, by the type of its event.
+func (a *app) write(kind string, b []byte, out io.Writer) error {
+	switch {
+	case len(b) == 0:
+		return nil
+	case kind == "stderr":
 		_, _ = a.stderr.Write(b)
 		return nil
 	}

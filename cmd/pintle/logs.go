@@ -1,9 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"fmt"
-	"io"
 	"time"
 
 	"github.com/pintle/pintle/internal/record"
@@ -31,30 +28,26 @@ func (v *logsVerb) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	l := &logger{a: a, d: d, v: v, folder: folder, id: e.ID, out: a.stdout, err: a.stderr}
-	if v.Tail >= 0 && !v.JSON {
-		l.out, l.err = &lastLines{n: v.Tail, w: a.stdout}, io.Discard
+	l := &logger{a: a, d: d, v: v, folder: folder, id: e.ID, since: v.Since}
+	if v.Tail >= 0 {
+		if err := l.seek(v.Tail); err != nil {
+			return err
+		}
 	}
-	if err := l.run(); err != nil {
-		return err
-	}
-	if t, ok := l.out.(*lastLines); ok {
-		return t.flush()
-	}
-	return nil
+	return l.run()
 }
 
 // logger prints the journal of one run.
 type logger struct {
-	a        *app
-	d        *state.Dir
-	v        *logsVerb
-	folder   string
-	id       string
-	out, err io.Writer
-	reader   *journal.Reader
-	last     []journal.Event
-	alone    time.Time // since when nobody supervises a run that has ended
+	a      *app
+	d      *state.Dir
+	v      *logsVerb
+	folder string
+	id     string
+	since  uint64 // only events behind this one
+	from   place  // with --tail: where to begin
+	reader *journal.Reader
+	alone  time.Time // since when nobody supervises a run that has ended
 }
 
 // followEvery is how often a follower that found nothing looks again, at most.
@@ -94,13 +87,9 @@ func (l *logger) done() (bool, error) {
 			return false, err
 		}
 		if !more {
-			break
+			return true, nil
 		}
 	}
-	for _, e := range l.last {
-		l.a.event(e)
-	}
-	return true, nil
 }
 
 // settled reports whether an ended run's output is in the journal: it is once the end is on record, or when
@@ -116,19 +105,24 @@ func (l *logger) settled(e api.Execution) bool {
 }
 
 func (l *logger) pump() (bool, error) {
+	return l.read(l.show)
+}
+
+// read has each event of the run that is there and was not read yet, and reports whether there was anything.
+func (l *logger) read(each func(journal.Event) error) (bool, error) {
 	if l.reader == nil {
 		e, err := record.View(l.d, l.folder)
 		if err != nil || e.Session == "" {
 			return false, err
 		}
-		l.reader = journal.NewReader(l.d.Path(record.JournalDir(e.Session)), l.v.Since)
+		l.reader = journal.NewReader(l.d.Path(record.JournalDir(e.Session)), l.since)
 	}
 	events, err := l.reader.Next()
 	for _, e := range events {
 		if e.Execution != l.id {
 			continue
 		}
-		if err := l.show(e); err != nil {
+		if err := each(e); err != nil {
 			return false, err
 		}
 	}
@@ -136,51 +130,13 @@ func (l *logger) pump() (bool, error) {
 }
 
 func (l *logger) show(e journal.Event) error {
-	switch {
-	case l.v.JSON && l.v.Tail >= 0:
-		l.last = append(l.last, e)
-		l.last = l.last[max(0, len(l.last)-l.v.Tail):]
-	case l.v.JSON:
+	if l.v.JSON {
 		l.a.event(e)
-	default:
-		return l.a.said(e, l.out, true)
+		return nil
 	}
-	return nil
-}
-
-// lastLines keeps the last n lines of what is written.
-type lastLines struct {
-	n    int
-	w    io.Writer
-	data []byte
-}
-
-func (t *lastLines) Write(p []byte) (int, error) {
-	t.data = append(t.data, p...)
-	if len(t.data) > 1<<20 {
-		t.trim()
+	b, err := spoken(e)
+	if err != nil {
+		return err
 	}
-	return len(p), nil
-}
-
-// trim forgets what lies in front of the last n lines.
-func (t *lastLines) trim() {
-	at := len(bytes.TrimSuffix(t.data, []byte{'\n'}))
-	for range t.n {
-		if at = bytes.LastIndexByte(t.data[:at], '\n'); at < 0 {
-			return
-		}
-	}
-	if t.n == 0 {
-		at = len(t.data) - 1
-	}
-	t.data = append(t.data[:0], t.data[at+1:]...)
-}
-
-func (t *lastLines) flush() error {
-	t.trim()
-	if _, err := t.w.Write(t.data); err != nil {
-		return fmt.Errorf("write output: %w", err)
-	}
-	return nil
+	return l.a.write(e.Type, l.from.cut(e, b), l.a.stdout)
 }
