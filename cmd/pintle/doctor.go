@@ -51,9 +51,9 @@ func (v *doctorVerb) report(a *app, checks []check) error {
 		}{ok, checks})
 	} else {
 		for _, c := range checks {
-			fmt.Fprintf(a.stdout, "%-8s %s: %s\n", c.Status, c.Name, c.Detail)
+			fmt.Fprintf(a.stdout, "%-8s %s: %s\n", c.Status, c.Name, mute(c.Detail))
 			if c.Fix != "" {
-				fmt.Fprintf(a.stdout, "         fix: %s\n", c.Fix)
+				fmt.Fprintf(a.stdout, "         fix: %s\n", mute(c.Fix))
 			}
 		}
 	}

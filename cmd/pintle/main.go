@@ -209,7 +209,7 @@ func newApp(args []string) *app {
 
 func (a *app) close() { a.cancel() }
 
-// say talks on standard error.
+// say talks on standard error. What is talked of may have been chosen by others: it does not speak to the terminal.
 func (a *app) say(format string, args ...any) {
-	fmt.Fprintf(a.stderr, "pintle: "+format+"\n", args...)
+	fmt.Fprintln(a.stderr, "pintle: "+mute(fmt.Sprintf(format, args...)))
 }

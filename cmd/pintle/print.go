@@ -4,7 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"os"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/rpc/api"
@@ -57,4 +61,40 @@ func labels(words []string) (map[string]string, error) {
 		m[k] = v
 	}
 	return m, nil
+}
+
+// mute writes control characters and bytes that are no UTF-8 as Go does (\x1b), so that no terminal obeys them. A
+// newline stays.
+func mute(s string) string {
+	if !strings.ContainsFunc(s, loud) {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		if loud(r) {
+			q := strconv.Quote(s[:n])
+			b.WriteString(q[1 : len(q)-1])
+		} else {
+			b.WriteString(s[:n])
+		}
+		s = s[n:]
+	}
+	return b.String()
+}
+
+// loud reports whether mute looks at a character: bytes that are no UTF-8 come as RuneError, which Quote leaves as
+// it is if it was one in truth.
+func loud(r rune) bool { return r != '\n' && (unicode.IsControl(r) || r == utf8.RuneError) }
+
+// shown is data as standard output gets it: raw, unless it is a terminal.
+func (a *app) shown(s string) string {
+	f, ok := a.stdout.(*os.File)
+	if !ok {
+		return s
+	}
+	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return s
+	}
+	return mute(s)
 }

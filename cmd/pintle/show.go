@@ -38,7 +38,7 @@ func (v *showVerb) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(a.stdout, string(data))
+	fmt.Fprintln(a.stdout, a.shown(string(data)))
 	return nil
 }
 
@@ -79,7 +79,7 @@ func (a *app) field(e api.Execution, path string, asJSON bool) error {
 	case at == nil:
 		return api.E(api.CodeNotFound, "%s has no field %s", e.ID, path).WithNext("pintle show " + record.Quote(e.ID))
 	case isWord && !asJSON:
-		fmt.Fprintln(a.stdout, word)
+		fmt.Fprintln(a.stdout, a.shown(word))
 	default:
 		a.print(at)
 	}
