@@ -85,6 +85,7 @@ func (p *Peer) Greet() bool {
 	defer p.mu.Unlock()
 	first := !p.hello
 	p.hello = true
+	p.stream.max.Store(MaxLine)
 	return first
 }
 

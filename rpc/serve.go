@@ -71,6 +71,9 @@ func (s *Server) Serve(ctx context.Context, conn net.Conn) error {
 		return err
 	}
 	p := newPeer(s, conn, uid)
+	if s.Hello != 0 {
+		p.stream.max.Store(MaxStranger) // strangers are many, and cost nothing
+	}
 	defer s.expectHello(p)()
 	// The library closes the connection when its context ends, before a reason could be sent: it gets one
 	// that does not, and it is closed below.

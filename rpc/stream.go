@@ -21,6 +21,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/pintle/pintle/rpc/api"
@@ -29,6 +30,8 @@ import (
 const (
 	// MaxLine is the longest line in bytes that is read or written (C12).
 	MaxLine = 4 << 20
+	// MaxStranger is the longest line from a peer that has not said hello.
+	MaxStranger = 64 << 10
 	// MaxSkip is how many bytes without a newline close a connection (C12).
 	MaxSkip = 64 << 20
 	// MaxFrame is the longest binary frame in bytes that is kept.
@@ -51,6 +54,7 @@ type stream struct {
 	conn net.Conn
 	in   *bufio.Reader
 	out  *writer
+	max  atomic.Int64 // the longest line that is kept
 
 	// refuse answers what is no message; the connection goes on if it returns nil.
 	refuse func(*malformed) error
@@ -59,11 +63,13 @@ type stream struct {
 }
 
 func newStream(conn net.Conn, writeTimeout time.Duration) *stream {
-	return &stream{
+	s := &stream{
 		conn: conn, in: bufio.NewReaderSize(conn, 16<<10), out: newWriter(conn, writeTimeout),
 		refuse: func(m *malformed) error { return m.why },
 		frame:  func(io.Reader, int64) error { return errors.New("unexpected binary frame") },
 	}
+	s.max.Store(MaxLine)
+	return s
 }
 
 // WriteObject writes one line.
@@ -113,7 +119,7 @@ func (s *stream) line() ([]byte, error) {
 	}
 }
 
-// bounded reads one line and keeps at most MaxLine bytes of it. Bytes at the end of the stream without a
+// bounded reads one line and keeps at most max bytes of it. Bytes at the end of the stream without a
 // newline are half a message, written by one who died: they are nothing.
 func (s *stream) bounded() ([]byte, error) {
 	part, err := s.in.ReadSlice('\n')
@@ -121,16 +127,17 @@ func (s *stream) bounded() ([]byte, error) {
 		return part[:len(part)-1], nil
 	}
 	var line []byte
+	max := int(s.max.Load())
 	for total := 0; ; part, err = s.in.ReadSlice('\n') {
 		total += len(part)
-		if total <= MaxLine+1 {
+		if total <= max+1 {
 			line = append(line, part...)
 		} else {
 			line = nil
 		}
 		switch {
-		case err == nil && total > MaxLine+1:
-			return nil, refuse(nil, api.CodeRequest, "a line over %d bytes was skipped", MaxLine)
+		case err == nil && total > max+1:
+			return nil, refuse(nil, api.CodeRequest, "a line over %d bytes was skipped", max)
 		case err == nil:
 			return line[:total-1], nil
 		case !errors.Is(err, bufio.ErrBufferFull):

@@ -16,12 +16,16 @@ type Verdict struct {
 	Cause    *api.Cause      `json:"cause,omitempty"`
 }
 
-// JudgeExit is the verdict on an end that the shim has recorded. cancel is what was dispatched, if anything.
+// JudgeExit is the verdict on an end that the shim has recorded. cancel is what was dispatched, if anything; it
+// counts if a step of it reached the agent: what had ended by then ended by itself.
 func JudgeExit(exit shim.Exit, cancel *api.Cancel) Verdict {
 	if exit.Error != "" {
 		v := Judge(session.Ending{Refused: true}, Cause("config", exit.Error), cancel)
 		v.ExitCode = api.CodeNoAgent.Exit()
 		return v
+	}
+	if !exit.Signalled {
+		cancel = nil
 	}
 	code := exit.Code
 	why := &api.Cause{Status: &code, Signal: exit.Signal}

@@ -36,14 +36,16 @@ func TestJudgeExit(t *testing.T) {
 		"never ran":                   {shim.Exit{Code: -1, Error: "no such file"}, nil, session.Failed, 10, "config: no such file", -1},
 		"never ran, though cancelled": {shim.Exit{Code: -1, Error: "no such file"}, wished("stop"), session.Failed, 10, "config: no such file", -1},
 		"a wish is not a cancel":      {shim.Exit{}, wished("stop"), session.Completed, 0, ": ", 0},
-		"stopped":                     {shim.Exit{Signal: "TERM"}, dispatched("stop"), session.Cancelled, 13, "cancelled: because", -1},
-		"stopped, with a good end":    {shim.Exit{}, dispatched("stop"), session.Cancelled, 13, "cancelled: because", 0},
-		"interrupted":                 {shim.Exit{Code: 130}, dispatched("interrupt"), session.Cancelled, 13, "cancelled: because", 130},
-		"deadline":                    {shim.Exit{Signal: "TERM"}, dispatched("deadline"), session.TimedOut, 3, "timeout: because", -1},
-		"idle":                        {shim.Exit{Signal: "TERM"}, dispatched("idle"), session.TimedOut, 3, "timeout: because", -1},
+		"stopped":                     {shim.Exit{Signalled: true, Signal: "TERM"}, dispatched("stop"), session.Cancelled, 13, "cancelled: because", -1},
+		"stopped, with a good end":    {shim.Exit{Signalled: true}, dispatched("stop"), session.Cancelled, 13, "cancelled: because", 0},
+		"stopped, and ended before":   {shim.Exit{}, dispatched("stop"), session.Completed, 0, ": ", 0},
+		"stopped, and failed before":  {shim.Exit{Code: 1}, dispatched("stop"), session.Failed, 1, "agent_exited: exit status 1", 1},
+		"interrupted":                 {shim.Exit{Signalled: true, Code: 130}, dispatched("interrupt"), session.Cancelled, 13, "cancelled: because", 130},
+		"deadline":                    {shim.Exit{Signalled: true, Signal: "TERM"}, dispatched("deadline"), session.TimedOut, 3, "timeout: because", -1},
+		"idle":                        {shim.Exit{Signalled: true, Signal: "TERM"}, dispatched("idle"), session.TimedOut, 3, "timeout: because", -1},
 		"held by the shim alone": {shim.Exit{Signal: "KILL", Deadline: true}, nil, session.TimedOut, 3,
 			"timeout: run deadline, held by the shim: no supervisor was there", -1},
-		"supervise stop": {shim.Exit{Signal: "TERM"}, dispatched("shutdown"), session.HostDied, 14, "stopped: because", -1},
+		"supervise stop": {shim.Exit{Signalled: true, Signal: "TERM"}, dispatched("shutdown"), session.HostDied, 14, "stopped: because", -1},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -115,7 +115,11 @@ func lost(d *state.Dir, st Status) (api.Execution, error) {
 	case err != nil || agent.State == shim.Abandoned:
 		return st.Execution, nil // nothing was started under it yet
 	}
-	return over(st.Execution, JudgeLost(agent, st.Cancel)), nil
+	v := JudgeLost(agent, st.Cancel)
+	if agent.State != shim.Refused {
+		v.Cause.Message = "its shim was killed; what it started may go on until somebody takes the end in"
+	}
+	return over(st.Execution, v), nil
 }
 
 // over is the view of an execution that is over although no supervisor has recorded it.

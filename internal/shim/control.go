@@ -130,9 +130,12 @@ func (s *shim) signal(sig syscall.Signal) string {
 	if s.leader == 0 {
 		return proc.ErrGone.Error()
 	}
+	st, err := proc.Read(s.leader)
+	lives := err == nil && st.State != 'Z' // a zombie is signalled without a word, and has ended by itself
 	if err := proc.SignalGroup(s.leader, sig); err != nil {
 		return err.Error()
 	}
+	s.signalled = s.signalled || lives
 	return ""
 }
 

@@ -128,7 +128,7 @@ func (s *shim) collect() (Exit, error) {
 	defer s.mu.Unlock()
 	ended, err := proc.Reap(s.leader)
 	s.leader = 0
-	exit := Exit{Version: state.RecordVersion, Code: ended.Code, Deadline: s.cut, At: time.Now()}
+	exit := Exit{Version: state.RecordVersion, Code: ended.Code, Deadline: s.cut, Signalled: s.signalled, At: time.Now()}
 	if ended.Signal != 0 {
 		exit.Signal = signalName(ended.Signal)
 	}

@@ -55,15 +55,17 @@ type Agent struct {
 
 // Exit is exit.json, the shim's last word.
 type Exit struct {
-	Version  int             `json:"version"`
-	Code     int             `json:"code"`
-	Signal   string          `json:"signal,omitempty"`
-	Error    string          `json:"error,omitempty"`    // why it never ran
-	Deadline bool            `json:"deadline,omitempty"` // ended by the shim, no supervisor being there
-	Out      int64           `json:"out"`                // ends of the spools in bytes
-	Err      int64           `json:"err"`
-	Left     []proc.Identity `json:"left,omitempty"` // what could not be killed
-	At       time.Time       `json:"at"`
+	Version  int    `json:"version"`
+	Code     int    `json:"code"`
+	Signal   string `json:"signal,omitempty"`
+	Error    string `json:"error,omitempty"`    // why it never ran
+	Deadline bool   `json:"deadline,omitempty"` // ended by the shim, no supervisor being there
+	// Signalled says that a signal which a controller asked for reached the agent while it lived.
+	Signalled bool            `json:"signalled,omitempty"`
+	Out       int64           `json:"out"` // ends of the spools in bytes
+	Err       int64           `json:"err"`
+	Left      []proc.Identity `json:"left,omitempty"` // what could not be killed
+	At        time.Time       `json:"at"`
 }
 
 // The files of a runtime, relative to the state directory.

@@ -41,6 +41,7 @@ type shim struct {
 	agent      Agent
 	leader     int  // pid, 0 before the fork and after it was reaped
 	cut        bool // ended by the deadline
+	signalled  bool // by a controller, and it lived
 	deadline   int64
 	controller *link
 	epoch      int64

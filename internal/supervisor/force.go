@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"syscall"
 
@@ -37,7 +38,7 @@ func (s *Supervisor) settled(id string) bool {
 	}
 	unlock, err := shim.Dead(s.dir, id)
 	if err != nil {
-		return false
+		return errors.Is(err, fs.ErrNotExist) // it was settled just now, and its directory is gone
 	}
 	defer unlock()
 	return len(s.sweepDead(id)) == 0

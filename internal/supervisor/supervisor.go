@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/pintle/pintle/internal/config"
@@ -210,19 +211,59 @@ func (s *Supervisor) serve(listener net.Listener) error {
 	}
 	s.work.Go(s.watch)
 	s.work.Go(func() { <-s.ctx.Done(); _ = listener.Close() })
-	for {
+	for s.ctx.Err() == nil {
 		conn, err := listener.Accept()
-		if s.ctx.Err() != nil {
-			break
-		}
-		if err != nil {
+		switch {
+		case s.ctx.Err() != nil:
+		case err != nil && !passing(err):
 			return fmt.Errorf("accept: %w", err)
+		case err != nil:
+			s.log.Printf("accept: %v", err)
+			s.pause(acceptDelay)
+		case !s.admits():
+			_ = conn.Close() // files are left for runs
+		default:
+			s.work.Go(func() { s.serveConn(conn) })
 		}
-		s.work.Go(func() { s.serveConn(conn) })
 	}
 	s.work.Wait()
 	s.log.Printf("supervisor %d: leaves", s.self.PID)
 	return nil
+}
+
+// acceptDelay is how long a failure that may pass is waited out.
+const acceptDelay = 50 * time.Millisecond
+
+// passing reports whether the next connection may well be accepted.
+func passing(err error) bool {
+	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ECONNABORTED, syscall.ENOBUFS, syscall.ENOMEM, syscall.EINTR} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Supervisor) pause(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-s.ctx.Done():
+	}
+}
+
+// maxConnections is how many are served at once, fewer where a process may not have that many files: half of them are
+// for runs.
+const maxConnections = 4096
+
+func (s *Supervisor) admits() bool {
+	limit := maxConnections
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil && files.Cur/2 < uint64(limit) {
+		limit = int(files.Cur / 2)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clients < limit
 }
 
 // helloTimeout is how long a connection may take to say hello (C4).
