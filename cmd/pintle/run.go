@@ -4,13 +4,16 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -232,15 +235,21 @@ func afterDashes(args []string) ([]string, bool) {
 
 // program resolves a command as execvp would, in the caller's directory and with the agent's PATH.
 func program(name, cwd, path string) (string, error) {
+	word := name
 	missing := api.E(api.CodeNoAgent, "command %s: not found", record.Quote(name)).WithNext("check the command, and PATH")
 	if strings.Contains(name, "/") {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(cwd, name)
 		}
-		if _, err := exec.LookPath(name); err != nil {
+		_, err := exec.LookPath(name)
+		switch {
+		case err == nil:
+			return name, nil
+		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
 			return name, missing
 		}
-		return name, nil
+		return name, api.E(api.CodeNoAgent, "command %s: cannot be executed: %w", record.Quote(word), errors.Unwrap(err)).
+			WithNext("check the command")
 	}
 	for _, dir := range filepath.SplitList(path) {
 		if !filepath.IsAbs(dir) {
