@@ -6,8 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strconv"
 	"strings"
 
+	"github.com/pintle/pintle/internal/proc"
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/internal/shim"
@@ -65,14 +67,33 @@ func checkRecords(d *state.Dir) (checks []check) {
 		if row.Err == nil {
 			read++
 		}
-		if row.Err == nil && session.Phase(e.Phase) == session.Ended && e.EndedAt == nil {
-			checks = append(checks, check{"run", "warning", e.ID + ": " + e.Outcome + ", not settled", "pintle wait " + record.Quote(e.ID)})
+		if row.Err == nil && session.Phase(e.Phase) == session.Ended && !settled(e) {
+			detail := e.ID + ": " + e.Outcome + ", not settled" + leftOf(d, row.Folder)
+			checks = append(checks, check{"run", "warning", detail, "pintle wait " + record.Quote(e.ID)})
 		}
 	}
 	for _, k := range kinds {
 		checks = append(checks, k.check(d, of)...)
 	}
 	return append(checks, check{"runs", "ok", fmt.Sprintf("%d read", read), ""})
+}
+
+// leftOf names what lives of a run that is over, by its token. What cleared its environment is not found so: it is
+// ended all the same when the end is taken in.
+func leftOf(d *state.Dir, folder string) string {
+	st, err := state.Read[record.Status](d, record.StatusFile(folder))
+	if err != nil || st.RuntimeID == "" {
+		return ""
+	}
+	found, err := proc.WithToken(shim.TokenVariable, func(v string) bool { return v == d.HomeID()+"."+st.RuntimeID })
+	if err != nil || len(found) == 0 {
+		return ""
+	}
+	var pids []string
+	for _, t := range found {
+		pids = append(pids, strconv.Itoa(t.PID))
+	}
+	return "; it left processes that live: pid " + strings.Join(pids, ", ")
 }
 
 // check reads all records of a kind.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
-	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
 	"github.com/pintle/pintle/state/journal"
 )
@@ -75,10 +74,17 @@ func (l *logger) run() error {
 // done reports whether nothing more will come. What came between the last look at the journal and the
 // record's end is looked for once more.
 func (l *logger) done() (bool, error) {
+	var why error
 	if l.v.Follow {
 		e, err := record.View(l.d, l.folder)
-		if err != nil || session.Phase(e.Phase) != session.Ended || !l.settled(e) {
+		if err != nil || session.Phase(e.Phase) != session.Ended {
 			return false, err
+		}
+		if !settled(e) {
+			if !l.forsaken() {
+				return false, nil
+			}
+			why = untaken(e)
 		}
 	}
 	for {
@@ -87,21 +93,22 @@ func (l *logger) done() (bool, error) {
 			return false, err
 		}
 		if !more {
-			return true, nil
+			return true, why
 		}
 	}
 }
 
-// settled reports whether an ended run's output is in the journal: it is once the end is on record, or when
-// for long nobody was there to take it in.
-func (l *logger) settled(e api.Execution) bool {
-	switch {
-	case e.EndedAt != nil:
-		return true
-	case l.alone.IsZero() || serving(l.a.ctx, l.d):
+// forsaken reports whether for long nobody was there to take in the end of a run that is over. Until it is taken in,
+// output may be missing in the journal.
+func (l *logger) forsaken() bool {
+	if l.alone.IsZero() || serving(l.a.ctx, l.d) {
 		l.alone = time.Now()
 	}
-	return time.Since(l.alone) > reachLimit
+	if time.Since(l.alone) <= reachLimit {
+		return false
+	}
+	l.a.say("nobody supervises %s: what it said last may be missing", l.id)
+	return true
 }
 
 func (l *logger) pump() (bool, error) {

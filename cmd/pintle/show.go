@@ -102,7 +102,7 @@ type resultVerb struct {
 	ID string `arg:"" help:"The run."`
 }
 
-// Run prints a run's text and exits with its code; 15 while it has not ended.
+// Run prints a run's text and exits with its code; 15 while it has not ended, or its end was not taken in.
 func (v *resultVerb) Run(a *app) error {
 	e, d, folder, err := a.look(v.ID)
 	if err != nil {
@@ -110,6 +110,9 @@ func (v *resultVerb) Run(a *app) error {
 	}
 	if session.Phase(e.Phase) != session.Ended {
 		return api.E(api.CodeWaiting, "%s has not ended: %s", e.ID, e.Phase).WithNext("pintle wait " + record.Quote(e.ID))
+	}
+	if e.EndedAt == nil {
+		return untaken(e)
 	}
 	text, err := readText(d, folder)
 	if err != nil {
@@ -123,6 +126,12 @@ func (v *resultVerb) Run(a *app) error {
 		_, _ = a.stdout.Write(text)
 	}
 	return codeOf(e)
+}
+
+// untaken is the error of a run that is over and whose end no supervisor has taken in: what it said may not be in its
+// text yet, and of its tree something may live.
+func untaken(e api.Execution) error {
+	return api.E(api.CodeWaiting, "the end of %s (%s) has not been taken in", e.ID, e.Outcome).WithNext("pintle wait " + record.Quote(e.ID))
 }
 
 // codeOf is a run's exit code as the verb's own.
