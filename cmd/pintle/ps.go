@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -37,7 +38,7 @@ func (v *psVerb) Run(a *app) error {
 		return err
 	}
 	if v.Outcome != "" && !slices.Contains(outcomes, session.Outcome(v.Outcome)) {
-		return usage("--outcome %s: there are %v", v.Outcome, outcomes)
+		return usage("--outcome %s: there are %s", v.Outcome, strings.ReplaceAll(strings.Trim(fmt.Sprint(outcomes), "[]"), " ", ", "))
 	}
 	d, err := a.existing()
 	if err != nil {
@@ -52,12 +53,9 @@ func (v *psVerb) Run(a *app) error {
 	}
 	v.show(a, list)
 	for _, row := range damaged {
-		a.say("%v", row.Err)
+		err = exit(a.fail(row.Err))
 	}
-	if len(damaged) > 0 {
-		return typed(damaged[0].Err)
-	}
-	return nil
+	return err
 }
 
 // rows are the records to choose from, the oldest first.
@@ -93,14 +91,27 @@ func (v *psVerb) show(a *app, list []api.Execution) {
 	out := bufio.NewWriter(a.stdout)
 	defer out.Flush()
 	switch {
+	case v.Quiet:
+		v.ids(a, out, list)
 	case v.JSON:
 		a.print(list)
-	case v.Quiet:
-		for _, e := range list {
-			fmt.Fprintln(out, e.ID)
-		}
 	case len(list) > 0:
 		table(out, list)
+	}
+}
+
+// ids prints the ids alone: one a line, or with JSON a list.
+func (v *psVerb) ids(a *app, out io.Writer, list []api.Execution) {
+	ids := []string{}
+	for _, e := range list {
+		ids = append(ids, e.ID)
+	}
+	if v.JSON {
+		a.print(ids)
+		return
+	}
+	for _, id := range ids {
+		fmt.Fprintln(out, id)
 	}
 }
 

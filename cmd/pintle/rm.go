@@ -17,7 +17,7 @@ func (v *rmVerb) Help() string { return noneIsFine }
 func (v *rmVerb) Run(a *app) error {
 	d, targets, err := a.targets(v.selection, false, false)
 	if err != nil {
-		return a.content(err)
+		return a.content(err, v.JSON, map[string]any{"removed": false})
 	}
 	return a.each(targets, func(t target) error {
 		if err := record.Remove(a.ctx, d, t.folder); err != nil {

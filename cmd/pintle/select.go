@@ -128,13 +128,19 @@ const (
 
 // content makes success, and a notice, of a choice that came out empty: scripts that clean up run stop, interrupt
 // and rm without knowing whether there is anything.
-func (a *app) content(err error) error {
+//
+// With JSON, where there is a value for every run, comes one that is about none: empty, and why.
+func (a *app) content(err error, asJSON bool, empty map[string]any) error {
 	var why none
-	if errors.As(err, &why) {
-		a.say("%s", why)
-		return nil
+	if !errors.As(err, &why) {
+		return err
 	}
-	return err
+	a.say("%s", why)
+	if asJSON {
+		empty["message"] = string(why)
+		a.print(empty)
+	}
+	return nil
 }
 
 // each does something with every run at once, and returns the worst code. Errors of single runs are told

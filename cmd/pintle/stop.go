@@ -42,7 +42,7 @@ func (v *interruptVerb) Run(a *app) error {
 func (a *app) control(s selection, all bool, action, method, reason string, asJSON bool) error {
 	d, targets, err := a.targets(s, all, true)
 	if err != nil {
-		return a.content(err)
+		return a.content(err, asJSON, map[string]any{"action": action, "success": true})
 	}
 	return a.each(targets, func(t target) error {
 		answer, err := a.controlOne(d, t, action, method, reason)
