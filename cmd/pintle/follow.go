@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
 
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
@@ -209,13 +210,21 @@ func (f *follower) interrupted(s os.Signal) error {
 	f.signal = s
 	f.a.say("stopping %s; once more leaves it to itself", f.c.Spec.ID)
 	_, err := record.Cancel(f.a.ctx, f.d, f.c.Folder, api.Cancel{
-		Action: "stop", Reason: "the verb that ordered it got " + s.String(), RequestedAt: time.Now().UTC(),
+		Action: "stop", Reason: "the verb that ordered it got " + signalName(s), RequestedAt: time.Now().UTC(),
 	})
 	if err != nil {
 		return err
 	}
 	go func() { _ = f.a.call(f.a.ctx, f.d, nil, api.MethodStop, api.Control{ID: f.c.Spec.ID}, nil) }()
 	return nil
+}
+
+// signalName is SIGINT where Go says "interrupt".
+func signalName(s os.Signal) string {
+	if n, ok := s.(syscall.Signal); ok {
+		return unix.SignalName(n)
+	}
+	return s.String()
 }
 
 func signalled(s os.Signal) error {

@@ -77,15 +77,19 @@ func (v *superviseStatus) Run(a *app) error {
 			return err
 		}
 	}
+	held := fmt.Sprintf("%d runtimes", len(st.Runtimes))
+	if len(st.Runtimes) == 1 {
+		held = "1 runtime"
+	}
 	switch {
 	case v.JSON:
 		a.print(st)
 	case st.Frozen:
-		fmt.Fprintf(a.stdout, "running, and does not answer: pid %d, epoch %d, %d runtimes\n", st.PID, st.Epoch, len(st.Runtimes))
+		fmt.Fprintf(a.stdout, "running, and does not answer: pid %d, epoch %d, %s\n", st.PID, st.Epoch, held)
 	case st.Running:
-		fmt.Fprintf(a.stdout, "running: pid %d, epoch %d, %d runtimes\n", st.PID, st.Epoch, len(st.Runtimes))
+		fmt.Fprintf(a.stdout, "running: pid %d, epoch %d, %s\n", st.PID, st.Epoch, held)
 	default:
-		fmt.Fprintf(a.stdout, "not running; %d runtimes\n", len(st.Runtimes))
+		fmt.Fprintf(a.stdout, "not running; %s\n", held)
 	}
 	if st.Frozen {
 		a.say("hint: pintle supervise restart --force")
