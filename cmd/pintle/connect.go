@@ -27,8 +27,10 @@ const (
 	reachLimit = 10 * time.Second
 	// helloLimit is how long one may take over its hello; a frozen one never answers.
 	helloLimit = 5 * time.Second
-	// retryReach is the pause between two looks for one that is starting.
+	// retryReach is the pause between two looks for one that is starting, at first; it doubles up to retryMost, since
+	// of fifty verbs forty-nine only take its time from the one that starts it.
 	retryReach = 10 * time.Millisecond
+	retryMost  = 160 * time.Millisecond
 )
 
 // config is the configuration in force. What is wrong with it is for the user to mend, unless it is somebody
@@ -129,7 +131,7 @@ func supervisorOf(d *state.Dir) (supervisor.Record, error) {
 func (a *app) reach(ctx context.Context, d *state.Dir) (*rpc.Client, error) {
 	limited, cancel := context.WithTimeout(ctx, reachLimit)
 	defer cancel()
-	for {
+	for delay := retryReach; ; delay = min(2*delay, retryMost) {
 		c, w, err := dial(limited, d)
 		if err == nil && older(w.Version, Version) {
 			err = a.replace(limited, c)
@@ -144,7 +146,7 @@ func (a *app) reach(ctx context.Context, d *state.Dir) (*rpc.Client, error) {
 			if failed := a.start(limited, d); failed != nil && limited.Err() == nil {
 				return nil, failed
 			}
-			pause(limited, retryReach)
+			pause(limited, delay)
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -189,7 +191,10 @@ func (a *app) start(ctx context.Context, d *state.Dir) error {
 	if strings.HasPrefix(a.getenv(shim.TokenVariable), d.HomeID()+".") {
 		return nil
 	}
-	unlock, err := d.Lock(ctx, "start")
+	unlock, err := state.TryLock(d.Path("locks", "start"))
+	if errors.Is(err, state.ErrLocked) {
+		return nil // somebody is at it
+	}
 	if err != nil {
 		return err
 	}

@@ -35,6 +35,7 @@ type follower struct {
 	sink    io.Writer // where the agent's output goes
 	pending *renameio.PendingFile
 	reader  *journal.Reader
+	shown   int         // events so far
 	text    record.Tail // with JSON: what the attempt has said
 	signals chan os.Signal
 	early   os.Signal // one that came while the order was given, which stands all the same
@@ -47,9 +48,13 @@ type result struct {
 	api.Execution
 }
 
-// lookEvery is how often the journal is looked at for more. The supervisor's answer ends the waiting at
-// once; this only paces output.
-const lookEvery = 4 * time.Millisecond
+// lookEvery is how often the journal is looked at for more while more comes, lookMost while nothing does: fifty verbs
+// that wait must leave the machine to the one run that they wait for. The supervisor's answer ends the waiting at once;
+// this only paces output.
+const (
+	lookEvery = 4 * time.Millisecond
+	lookMost  = 100 * time.Millisecond
+)
 
 // heed has signals come to us, from before there is anything that they could leave behind: a file that -o began, an
 // order that nobody cancels.
@@ -103,7 +108,8 @@ func (f *follower) follow() error {
 		}
 	}
 	ended, stages := f.await(ctx), f.watch(ctx)
-	tick := time.NewTicker(lookEvery)
+	pace := lookEvery
+	tick := time.NewTimer(pace)
 	defer tick.Stop()
 	for {
 		select {
@@ -119,9 +125,14 @@ func (f *follower) follow() error {
 				return err
 			}
 		case <-tick.C:
+			before := f.shown
 			if err := f.pump(); err != nil {
 				return err
 			}
+			if pace = min(2*pace, lookMost); f.shown > before {
+				pace = lookEvery
+			}
+			tick.Reset(pace)
 		}
 	}
 }
@@ -245,6 +256,7 @@ func (f *follower) pump() error {
 	}
 	for {
 		events, err := f.reader.Next()
+		f.shown += len(events)
 		if err != nil || len(events) == 0 {
 			return err
 		}

@@ -108,6 +108,13 @@ func (s *Supervisor) create(ctx context.Context, c api.Create) (any, error) {
 			return nil, err
 		}
 	}
+	open, err := s.unended(folder)
+	if err != nil {
+		return nil, err
+	}
+	if !open { // fifty repeats of what has ended are fifty looks and no more
+		return s.look(folder)
+	}
 	r := s.ensure(folder)
 	select {
 	case <-r.claimed:
@@ -197,9 +204,12 @@ func (s *Supervisor) wait(ctx context.Context, w api.Wait) (any, error) {
 		return nil, err
 	}
 	for {
-		if e, err := record.View(s.dir, folder); err == nil && w.Attempt > 0 {
+		if e, err := record.View(s.dir, folder); err == nil {
 			if was, past := record.AsOf(e, w.Attempt); past {
 				return was, nil
+			}
+			if e.EndedAt != nil && session.Phase(e.Phase) == session.Ended {
+				return e, nil
 			}
 		}
 		if r := s.driver(folder); r != nil {
