@@ -31,6 +31,10 @@ func (s *stage) begin(key string) {
 	s.t.Helper()
 	s.verb("run", "-d", "--id", key, "-a", "command", "--", "sh", "-c", "touch begun; exec sleep 600")
 	s.until("it has begun", func() bool { return exists(filepath.Join(s.work, "begun")) })
+	s.until("its process is on record", func() bool {
+		out, _ := s.quietly("show", "--field", "runtime.pid", key)
+		return out != ""
+	})
 }
 
 // json is a verb that prints JSON.
