@@ -81,7 +81,7 @@ func checked(d *state.Dir, st Status) (api.Execution, error) {
 	boot, err := proc.BootID()
 	switch {
 	case exited == nil && !d.Moved():
-		return over(e, JudgeExit(exit, e.Cancel)), nil // whether its shim is still there or not
+		return over(e, unsettled(e, exit)), nil // whether its shim is still there or not
 	case !d.Moved() && !errors.Is(exited, fs.ErrNotExist):
 		return e, exited
 	case d.Moved() || (err == nil && st.BootID != boot):
@@ -103,7 +103,7 @@ func checked(d *state.Dir, st Status) (api.Execution, error) {
 func lost(d *state.Dir, st Status) (api.Execution, error) {
 	exit, err := state.Read[shim.Exit](d, shim.ExitFile(st.RuntimeID))
 	if err == nil {
-		return over(st.Execution, JudgeExit(exit, st.Cancel)), nil // it ended just now
+		return over(st.Execution, unsettled(st.Execution, exit)), nil // it ended just now
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return st.Execution, err
@@ -141,4 +141,14 @@ func AsOf(e api.Execution, n int) (api.Execution, bool) {
 		return e, true
 	}
 	return e, false
+}
+
+// unsettled is the verdict on an end that nobody has taken in. A command's exit tells it; what an agent said of its turn is
+// only known once its output was folded.
+func unsettled(e api.Execution, exit shim.Exit) Verdict {
+	if e.Provider == "command" || exit.Error != "" {
+		return JudgeExit(exit, e.Cancel)
+	}
+	why := Cause("agent_exited", "the agent has left; how its turn ended is known once that was taken in")
+	return Verdict{session.Unknown, session.Unknown.Exit(), why}
 }

@@ -57,11 +57,18 @@ func (r *run) hear(ev shim.Event, l *ladder) error {
 	if ev.Started != nil {
 		return r.started(ev.Started)
 	}
+	if ev.Written != nil {
+		r.rt.written(ev.Written)
+		return nil
+	}
 	l.heard()
 	if err := r.rt.take(providers.Stdout, ev.Out, false); err != nil {
 		return err
 	}
-	return r.rt.take(providers.Stderr, ev.Err, false)
+	if err := r.rt.take(providers.Stderr, ev.Err, false); err != nil {
+		return err
+	}
+	return r.learn()
 }
 
 // started notes the process. Its identity is on disk already, by the shim (O1).
@@ -129,11 +136,26 @@ func (l *ladder) resume(c api.Cancel) error {
 func (r *run) ladderFor(action string) []rung {
 	d := r.s.o.Config.Deadlines
 	end := []rung{{syscall.SIGTERM, time.Duration(d.StopTerm)}, {syscall.SIGKILL, killGrace}, {0, killGrace}}
-	if action == "interrupt" {
+	spoken := r.s.o.Providers[r.st.Provider].Stdin
+	switch {
+	case action == "close":
+		return append([]rung{{endInput, closeGrace}}, end...)
+	case action == "interrupt" && spoken:
+		return append([]rung{{askToEnd, time.Duration(d.Interrupt)}}, end...)
+	case action == "interrupt":
 		return append([]rung{{syscall.SIGINT, time.Duration(d.Interrupt)}}, end...)
 	}
 	return end
 }
+
+// Steps that are no signals: an agent that is spoken to is asked to end its turn, and leaves when its input ends.
+const (
+	askToEnd syscall.Signal = -1
+	endInput syscall.Signal = -2
+)
+
+// closeGrace is how long an agent may take to leave once its input has ended.
+const closeGrace = 2 * time.Second
 
 func (l *ladder) heard() { l.last = time.Now() }
 
@@ -146,7 +168,10 @@ func (l *ladder) timer() <-chan time.Time {
 	if d := l.r.spec.Desired.Deadline; d > 0 && l.r.st.Cancel == nil {
 		next = min(next, d-proc.BootClock())
 	}
-	if d := l.r.spec.Limits.IdleTimeout; d > 0 && l.r.st.Cancel == nil {
+	if d := time.Duration(l.r.s.o.Config.Deadlines.Start); l.spoken() && !l.r.rt.about().Ready && d > 0 && l.r.st.Cancel == nil {
+		next = min(next, time.Until(l.r.st.StartedAt.Add(d)))
+	}
+	if d := l.r.spec.Limits.IdleTimeout; d > 0 && l.r.st.Cancel == nil && l.r.rt.about().Open == 0 {
 		next = min(next, time.Until(l.last.Add(d)))
 	}
 	l.ticking.Reset(max(next, time.Millisecond))
@@ -163,10 +188,13 @@ func (l *ladder) climb() error {
 			return err
 		}
 	}
-	if c := l.r.st.Cancel; c != nil && c.DispatchedAt != nil && l.climbing != c.Action {
+	if c := l.r.st.Cancel; c != nil && c.DispatchedAt != nil && l.climbing != c.Action && l.climbing != "close" {
 		if err := l.resume(*c); err != nil {
 			return err
 		}
+	}
+	if l.r.rt.about().End != nil && l.climbing != "close" && len(l.r.rt.outbox) == 0 {
+		l.climbing, l.rungs, l.due = "close", l.r.ladderFor("close"), time.Now()
 	}
 	if len(l.rungs) == 0 || time.Now().Before(l.due) {
 		return nil
@@ -185,7 +213,11 @@ func (l *ladder) wanted() *api.Cancel {
 	if d := l.r.spec.Desired.Deadline; d > 0 && proc.BootClock() >= d {
 		return &api.Cancel{Action: "deadline", Reason: "run deadline: " + l.r.spec.Limits.Timeout.String(), RequestedAt: now}
 	}
-	if d := l.r.spec.Limits.IdleTimeout; d > 0 && time.Since(l.last) >= d {
+	about := l.r.rt.about()
+	if d := time.Duration(l.r.s.o.Config.Deadlines.Start); l.spoken() && !about.Ready && d > 0 && time.Since(*l.r.st.StartedAt) >= d {
+		return &api.Cancel{Action: "start", Reason: "start deadline: " + d.String(), RequestedAt: now}
+	}
+	if d := l.r.spec.Limits.IdleTimeout; d > 0 && about.Open == 0 && time.Since(l.last) >= d {
 		return &api.Cancel{Action: "idle", Reason: "idle deadline: " + d.String(), RequestedAt: now}
 	}
 	return nil
@@ -200,6 +232,11 @@ func (r *run) unwanted() *api.Cancel {
 		return &api.Cancel{Action: "shutdown", Reason: "supervise stop", RequestedAt: time.Now().UTC()}
 	}
 	return nil
+}
+
+// spoken reports whether the agent is one that is spoken to.
+func (l *ladder) spoken() bool {
+	return l.r.s.o.Providers[l.r.st.Provider].Stdin && l.r.st.StartedAt != nil
 }
 
 // supersedes reports whether a wish changes anything: the first stands, but a stop goes over an interrupt.
@@ -235,6 +272,14 @@ func (l *ladder) tell(c api.Cancel) error {
 // signal takes one step. The last has no signal: SIGKILL had no effect through the shim, so the shim is
 // frozen; it is ended, identity checked, and the sweep that follows its death proves the end.
 func (r *run) signal(sig syscall.Signal) error {
+	switch sig {
+	case askToEnd:
+		r.rt.interrupt()
+		return nil
+	case endInput:
+		_ = r.rt.control.End()
+		return nil
+	}
 	if sig != 0 {
 		_ = r.rt.control.Signal(sig) // a broken connection shows in Events
 		return nil

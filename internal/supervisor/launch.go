@@ -174,11 +174,15 @@ func (r *run) launch(rt *runtime, env environ.Environment) error {
 	if !r.s.ours() {
 		return ErrMoved
 	}
+	if err := rt.begin(); err != nil {
+		return err
+	}
 	crash.At("supervisor.turn")
 	if rt.control, rt.shimPID, err = shim.Launch(r.config(env), r.s.o.Log, r.s.o.Env); err != nil {
 		return err
 	}
 	crash.At("supervisor.launched")
+	rt.flush()
 	return nil
 }
 
@@ -188,11 +192,15 @@ func (r *run) config(env environ.Environment) shim.Config {
 		"PINTLE_HOME": r.s.dir.Path(), "PINTLE_EXECUTION": r.st.ID, "PINTLE_SESSION": r.st.Session,
 		shim.TokenVariable: r.token(),
 	})
-	p := r.spec.Payload
+	p, provider := r.spec.Payload, r.s.o.Providers[r.spec.Payload.Provider]
+	args := p.Argv
+	if provider.Args != nil {
+		args = provider.Args(p.AgentArgs)
+	}
 	return shim.Config{
 		Runtime: r.st.RuntimeID, Home: r.s.dir.Path(), Token: r.token(), Socket: r.socket(), Epoch: r.s.self.Epoch,
-		Path: r.spec.Path, Args: p.Argv, Env: env.List(), Dir: p.Cwd, Umask: r.spec.Environment.Umask,
-		Stdin: r.s.o.Providers[p.Provider].Stdin, Deadline: int64(r.spec.Desired.Deadline),
+		Path: r.spec.Path, Args: args, Env: env.List(), Dir: p.Cwd, Umask: r.spec.Environment.Umask,
+		Stdin: provider.Stdin, Deadline: int64(r.spec.Desired.Deadline),
 		SpoolLimit: int64(r.s.o.Config.Limits.Spool), SupervisorEnv: r.s.o.Env, Hold: len(r.spec.Environment.Secrets) > 0,
 	}
 }

@@ -12,9 +12,11 @@ import (
 
 // memory is what the journal has of one attempt.
 type memory struct {
-	text  record.Tail
-	said  *record.Verdict // the verdict, if one was told
-	began map[string]bool // the runtimes that were about to start
+	text record.Tail
+	// message is the id of the message that text is of; "" for a command, whose output is one.
+	message string
+	said    *record.Verdict // the verdict, if one was told
+	began   map[string]bool // the runtimes that were about to start
 	// dispatched are the actions of cancels whose first step was due.
 	dispatched map[string]bool
 }
@@ -22,6 +24,7 @@ type memory struct {
 // remember reads the journal for the run's attempt.
 func (r *run) remember() (memory, error) {
 	m := memory{began: map[string]bool{}, dispatched: map[string]bool{}}
+	m.text.All = r.s.o.Providers[r.st.Provider].Stdin
 	reader := journal.NewReader(r.s.dir.Path(record.JournalDir(r.st.Session)), 0)
 	defer reader.Close()
 	turn := fmt.Sprintf("t%d", r.st.Attempt)
@@ -44,9 +47,7 @@ func (r *run) remember() (memory, error) {
 func (m *memory) take(e journal.Event) error {
 	switch e.Type {
 	case "agent_message_chunk":
-		b, err := command.Bytes(e.Data)
-		m.text.Add(b)
-		return err
+		return m.hear(e.Data)
 	case "runtime_started":
 		var data struct{ Runtime string }
 		err := json.Unmarshal(e.Data, &data)
@@ -62,6 +63,18 @@ func (m *memory) take(e journal.Event) error {
 		return json.Unmarshal(e.Data, m.said)
 	}
 	return nil
+}
+
+// hear adds to the text; an agent's is its last message.
+func (m *memory) hear(data []byte) error {
+	var c struct{ MessageID string }
+	if err := json.Unmarshal(data, &c); err == nil && c.MessageID != m.message {
+		m.message = c.MessageID
+		m.text.Reset()
+	}
+	b, err := command.Bytes(data)
+	m.text.Add(b)
+	return err
 }
 
 // recall is what is known of this attempt's text, and its verdict if the journal has one.

@@ -69,6 +69,7 @@ func (r *run) adopt(ctx context.Context) (bool, error) {
 	if exit := control.Hello.Exit; exit != nil {
 		return r.settleExit(*exit)
 	}
+	rt.flush()
 	return r.attend(ctx)
 }
 

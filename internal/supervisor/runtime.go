@@ -13,6 +13,7 @@ import (
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/shim"
 	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/providers/command"
 	"github.com/pintle/pintle/state"
 	"github.com/pintle/pintle/state/journal"
 )
@@ -31,6 +32,8 @@ type runtime struct {
 	checkpoint int64          // bytes taken in at the last checkpoint
 	every      int64          // bytes from one checkpoint to the next
 	text       record.Tail
+	outbox     []providers.Frame // for the agent's input, in order; the first is being written if writing
+	writing    bool
 	partial    bool // text does not hold what an earlier supervisor took in
 	buf        []byte
 }
@@ -63,6 +66,7 @@ func (r *run) openRuntime(env environ.Environment) (*runtime, error) {
 		rt.at = journal.Commit{Runtime: r.st.RuntimeID}
 	}
 	rt.partial = rt.at.Out > 0
+	rt.text.All = provider.Stdin
 	if found.Last == 0 {
 		err = rt.note(false, event("session_created", map[string]any{"workspace": r.st.Workspace, "cwd": r.st.Cwd}))
 	}
@@ -120,6 +124,8 @@ type folded struct {
 	Out     int64     `json:"out"`
 	Err     int64     `json:"err"`
 	State   jsonState `json:"state,omitempty"`
+	// Outbox are the frames that had not been written to the agent: a shim that has one answers it as written.
+	Outbox []providers.Frame `json:"outbox,omitempty"`
 }
 
 func foldFile(runtime string) string { return "runtimes/" + runtime + "/fold.json" }
@@ -134,6 +140,7 @@ func (rt *runtime) restore() error {
 	if rt.fold, err = rt.provider.New([]byte(f.State)); err != nil {
 		return fmt.Errorf("restore the state of the agent's protocol: %w", err)
 	}
+	rt.outbox = f.Outbox
 	rt.checkpoint = rt.at.Out + rt.at.Err
 	to := rt.at
 	rt.at.Out, rt.at.Err = f.Out, f.Err
@@ -145,7 +152,8 @@ func (rt *runtime) restore() error {
 			return err
 		}
 	}
-	rt.at = to
+	// A commit comes with an event: what was taken in after it, and said nothing, is in the checkpoint alone.
+	rt.at.Out, rt.at.Err = max(to.Out, f.Out), max(to.Err, f.Err)
 	return nil
 }
 
@@ -186,6 +194,7 @@ func (rt *runtime) take(stream providers.Stream, end int64, final bool) error {
 		if err := rt.append(commit, false, events...); err != nil {
 			return err
 		}
+		rt.flush()
 		if err := rt.check(); err != nil {
 			return err
 		}
@@ -193,35 +202,60 @@ func (rt *runtime) take(stream providers.Stream, end int64, final bool) error {
 	return nil
 }
 
-// next folds what can be folded of one read; n is the number of bytes that this consumes.
+// next folds what can be folded of one read; n is the number of bytes that this consumes. A frame that is longer than
+// the buffer has the buffer grow, up to the limit of frames (D3).
 func (rt *runtime) next(stream providers.Stream, end int64, final bool) (n int, events []journal.Event, err error) {
-	if rt.buf == nil {
-		rt.buf = make([]byte, readSize)
+	for size := readSize; ; size *= 2 {
+		if n, events, err = rt.fold1(stream, end, final, size); n > 0 || err != nil || *rt.offset(stream)+int64(size) >= end {
+			return n, events, err
+		}
+		if size > int(rt.r.s.o.Config.Limits.FrameBytes) {
+			return 0, nil, fmt.Errorf("%w: over %d bytes", errFrame, size)
+		}
+	}
+}
+
+// errFrame is a frame over the limit.
+var errFrame = errors.New("frame too large")
+
+// fold1 folds the whole frames of one read of at most size bytes.
+func (rt *runtime) fold1(stream providers.Stream, end int64, final bool, size int) (n int, events []journal.Event, err error) {
+	if len(rt.buf) < size {
+		rt.buf = make([]byte, size)
 	}
 	at := *rt.offset(stream)
-	want := min(int64(len(rt.buf)), end-at)
-	got, err := rt.read(stream, at, rt.buf[:want])
+	got, err := rt.read(stream, at, rt.buf[:min(int64(size), end-at)])
 	if err != nil {
 		return 0, nil, err
 	}
 	raw := rt.buf[:got]
 	last := final && at+int64(got) == end
 	for n < len(raw) {
-		size := rt.frame(stream, raw[n:], last)
-		if size == 0 {
+		length := rt.frame(stream, raw[n:], last)
+		if length == 0 {
 			break
 		}
-		data := rt.mask.Bytes(raw[n : n+size])
-		said, _ := rt.fold.Receive(providers.Chunk{Stream: stream, Offset: at + int64(n), Data: data})
-		for _, e := range said {
-			events = append(events, journal.Event{Type: e.Type, Data: e.Data})
-		}
-		if stream == providers.Stdout {
-			rt.text.Add(data)
-		}
-		n += size
+		events = append(events, rt.receive(providers.Chunk{Stream: stream, Offset: at + int64(n), Data: rt.mask.Bytes(raw[n : n+length])})...)
+		n += length
 	}
 	return n, events, nil
+}
+
+// receive gives the fold one frame.
+func (rt *runtime) receive(c providers.Chunk) (events []journal.Event) {
+	before := rt.about().Message
+	said, frames := rt.fold.Receive(c)
+	rt.outbox = append(rt.outbox, frames...)
+	if rt.about().Message != before {
+		rt.text.Reset()
+	}
+	for _, e := range said {
+		events = append(events, journal.Event{Type: e.Type, Data: e.Data})
+		if b, err := command.Bytes(e.Data); err == nil && e.Type == "agent_message_chunk" {
+			rt.text.Add(b)
+		}
+	}
+	return events
 }
 
 // read fills p from the spool, over the ends of its files.
@@ -293,10 +327,7 @@ func (rt *runtime) check() error {
 		return err
 	}
 	crash.At("supervisor.checkpoint")
-	err := state.Put(rt.r.s.ctx, rt.r.s.dir, foldFile(rt.at.Runtime), folded{
-		Version: record.Version, Out: rt.at.Out, Err: rt.at.Err, State: jsonState(rt.fold.State()),
-	})
-	if err != nil {
+	if err := rt.save(); err != nil {
 		return err
 	}
 	crash.At("supervisor.checkpointed")
@@ -305,6 +336,13 @@ func (rt *runtime) check() error {
 		_ = rt.control.Ack(rt.at.Out, rt.at.Err) // a shim that has gone needs none
 	}
 	return nil
+}
+
+// save writes the fold down.
+func (rt *runtime) save() error {
+	return state.Put(rt.r.s.ctx, rt.r.s.dir, foldFile(rt.at.Runtime), folded{
+		Version: record.Version, Out: rt.at.Out, Err: rt.at.Err, State: jsonState(rt.fold.State()), Outbox: rt.outbox,
+	})
 }
 
 // release lets go of shim and journal; the shim goes on.

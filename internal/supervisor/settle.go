@@ -25,7 +25,7 @@ import (
 // settleExit settles an agent whose shim has told its end.
 func (r *run) settleExit(exit shim.Exit) (ended bool, err error) {
 	pid := r.rt.shimPID
-	if ended, err = r.conclude(exit.Out, exit.Err, r.judge(exit), exit.Left); ended {
+	if ended, err = r.conclude(exit.Out, exit.Err, func() record.Verdict { return r.judge(exit) }, exit.Left); ended {
 		r.s.collect(pid)
 	}
 	return ended, err
@@ -43,7 +43,7 @@ func (r *run) settleRecorded(exit shim.Exit) (bool, error) {
 	if err := r.reopen(); err != nil {
 		return false, err
 	}
-	return r.conclude(exit.Out, exit.Err, r.judge(exit), exit.Left)
+	return r.conclude(exit.Out, exit.Err, func() record.Verdict { return r.judge(exit) }, exit.Left)
 }
 
 // settleLost settles an agent whose shim was killed: what it said is what is in the spool.
@@ -52,7 +52,7 @@ func (r *run) settleLost(v record.Verdict, left []proc.Identity) (bool, error) {
 		return false, err
 	}
 	dir := r.s.dir.Path(shim.SpoolDir(r.st.RuntimeID))
-	return r.conclude(shim.SpoolEnd(dir, shim.Out), shim.SpoolEnd(dir, shim.Err), v, left)
+	return r.conclude(shim.SpoolEnd(dir, shim.Out), shim.SpoolEnd(dir, shim.Err), func() record.Verdict { return r.judgeLost(v) }, left)
 }
 
 // settleGone settles an attempt whose processes cannot be here: another boot's, or another directory's.
@@ -84,7 +84,7 @@ func (r *run) settleUnstarted(e session.Ending, why *api.Cause) (bool, error) {
 	if err := r.reopen(); err != nil {
 		return false, err
 	}
-	return r.conclude(0, 0, v, nil)
+	return r.conclude(0, 0, func() record.Verdict { return v }, nil)
 }
 
 // reopen opens the journal of a runtime that no shim holds. The environment of a dead one is only known if
@@ -103,7 +103,21 @@ func (r *run) reopen() error {
 }
 
 // judge makes the verdict of a proven end.
-func (r *run) judge(exit shim.Exit) record.Verdict { return record.JudgeExit(exit, r.st.Cancel) }
+func (r *run) judge(exit shim.Exit) record.Verdict {
+	if _, ok := r.rt.fold.(providers.Agent); ok {
+		return r.judgeAgent(exit, r.rt.about())
+	}
+	return record.JudgeExit(exit, r.st.Cancel)
+}
+
+// judgeLost is the verdict on an agent that was ended with its shim, or with its host: what it had said of its turn
+// stands.
+func (r *run) judgeLost(v record.Verdict) record.Verdict {
+	if about := r.rt.about(); about.End != nil && about.End.Outcome != session.Cancelled {
+		return r.judgeAgent(shim.Exit{}, about)
+	}
+	return v
+}
 
 // verdict judges an ending together with what had been dispatched.
 func (r *run) verdict(e session.Ending, why *api.Cause) record.Verdict {
@@ -112,12 +126,13 @@ func (r *run) verdict(e session.Ending, why *api.Cause) record.Verdict {
 
 // conclude ends an attempt: take in the rest, drop the spool, say it in the journal, write the record. Each
 // step may be repeated after a crash; the journal's turn_ended, once there, is the verdict.
-func (r *run) conclude(out, errs int64, v record.Verdict, left []proc.Identity) (bool, error) {
+func (r *run) conclude(out, errs int64, judge func() record.Verdict, left []proc.Identity) (bool, error) {
 	rt := r.rt
 	defer func() { rt.release(); r.rt = nil }()
 	if err := r.takeRest(out, errs); err != nil {
 		return false, err
 	}
+	v := judge() // after all that it said
 	text, said, lookErr := rt.recall()
 	if lookErr != nil {
 		return false, lookErr

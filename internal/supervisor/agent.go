@@ -1,0 +1,130 @@
+package supervisor
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/internal/shim"
+	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/rpc/api"
+)
+
+// about is what an agent's fold knows; nothing for a command.
+func (rt *runtime) about() providers.About {
+	if rt == nil {
+		return providers.About{}
+	}
+	if a, ok := rt.fold.(providers.Agent); ok {
+		return a.About()
+	}
+	return providers.About{}
+}
+
+// begin gives an agent its order. The fold that has it is on disk before the agent is started: all that follows is made
+// of that and of what the agent says.
+func (rt *runtime) begin() error {
+	a, ok := rt.fold.(providers.Agent)
+	if !ok {
+		return nil
+	}
+	p := rt.r.spec.Payload
+	rt.outbox = a.Begin(providers.Order{
+		Prompt: p.Prompt, Cwd: p.Cwd, Model: p.Model, Approve: p.Approve, Unattended: p.Unattended,
+	})
+	return rt.save()
+}
+
+// flush has the next frame written, if none is being written. Each is written once, by its operation, over any number
+// of supervisors.
+func (rt *runtime) flush() {
+	if rt.control == nil || rt.writing || len(rt.outbox) == 0 {
+		return
+	}
+	rt.writing = true
+	_ = rt.control.Write(rt.outbox[0].Op, rt.at.Out, rt.outbox[0].Data) // a broken connection shows in Events
+}
+
+// written takes in that a frame was. What the agent does not read any more is not for it.
+func (rt *runtime) written(w *shim.Written) {
+	if !rt.writing || len(rt.outbox) == 0 || w.Op != rt.outbox[0].Op {
+		return
+	}
+	rt.writing, rt.outbox = false, rt.outbox[1:]
+	if w.Error != "" {
+		rt.outbox = nil
+	}
+	rt.flush()
+}
+
+// interrupt asks the agent to end its turn.
+func (rt *runtime) interrupt() {
+	if a, ok := rt.fold.(providers.Agent); ok {
+		rt.outbox = append(rt.outbox, a.Interrupt()...)
+		rt.flush()
+	}
+}
+
+// learn puts what the fold has learned of the conversation on record.
+func (r *run) learn() error {
+	about := r.rt.about()
+	if about.Conversation == r.st.Conversation && about.Model == r.st.Model && about.Version == r.st.AgentVersion {
+		return nil
+	}
+	r.st.Conversation, r.st.Model, r.st.AgentVersion = about.Conversation, about.Model, about.Version
+	if r.st.Runtime == nil {
+		return nil // it goes with the start
+	}
+	return r.save(session.Phase(r.st.Phase))
+}
+
+// judgeAgent is the verdict on an agent's end: what it said of its turn, unless somebody wanted it to end. An agent that
+// leaves before it said so has died; one that never came to a conversation could not be used (exit 10).
+func (r *run) judgeAgent(exit shim.Exit, about providers.About) record.Verdict {
+	end := about.End
+	cancelled := r.st.Cancel != nil && r.st.Cancel.DispatchedAt != nil
+	switch {
+	case cancelled && r.st.Cancel.Action == "start":
+		return record.Verdict{
+			Outcome: session.Failed, ExitCode: api.CodeNoAgent.Exit(), Cause: record.Cause("timeout", r.st.Cancel.Reason),
+		}
+	case exit.Error != "":
+		return record.JudgeExit(exit, nil)
+	case cancelled && (end == nil || end.Outcome == session.Cancelled):
+		exit.Signalled = true // by a frame, or by the end of its input
+		return record.JudgeExit(exit, r.st.Cancel)
+	case end == nil && exit.Deadline:
+		return record.JudgeExit(exit, nil)
+	case end == nil:
+		return r.deserted(exit, about)
+	}
+	v := record.Verdict{Outcome: end.Outcome, ExitCode: end.Outcome.Exit()}
+	if end.Code != "" || end.Message != "" {
+		v.Cause = record.Cause(end.Code, end.Message)
+	}
+	switch end.Code {
+	case "auth":
+		v.ExitCode = api.CodeNoAgent.Exit()
+	case "busy":
+		v.ExitCode = api.CodeOwned.Exit()
+	}
+	return v
+}
+
+// deserted is the verdict on an agent that left in the middle.
+func (r *run) deserted(exit shim.Exit, about providers.About) record.Verdict {
+	why := record.JudgeExit(exit, nil).Cause
+	message := cmp.Or(why.Message, "exit status 0") + " in the middle of its turn"
+	if !about.Ready {
+		message = cmp.Or(why.Message, "exit status 0") + " before it was ready"
+	}
+	if log := strings.TrimSpace(about.Log); log != "" {
+		message += ": " + log
+	}
+	v := record.Verdict{Outcome: session.AgentDied, ExitCode: session.AgentDied.Exit(), Cause: record.Cause("agent_exited", message)}
+	if !about.Ready {
+		v.Outcome, v.ExitCode = session.Failed, api.CodeNoAgent.Exit()
+	}
+	return v
+}

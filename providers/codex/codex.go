@@ -1,0 +1,73 @@
+// Package codex drives `codex app-server` (JSON-RPC without its version field, one object a line).
+//
+// What the real agent does was recorded by experiment; each rule here that is no matter of course says which
+// surprise it answers.
+package codex
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"runtime"
+
+	"github.com/pintle/pintle/providers"
+)
+
+// Name is what -a calls this provider.
+const Name = "codex"
+
+// Provider returns the provider.
+func Provider() providers.Provider {
+	return providers.Provider{
+		Name: Name, Environment: []string{"CODEX_*", "OPENAI_*"}, Stdin: true, Split: split, New: restore,
+		Args: func(more []string) []string { return append([]string{"codex", "app-server"}, more...) },
+	}
+}
+
+// Native are the places of the real binary behind the npm package's wrapper, given where that lies, symbolic links
+// resolved. The wrapper is a Node process that stays as parent, and whose SIGKILL leaves the server running.
+func Native(wrapper string) []string {
+	triple, ok := triples[runtime.GOOS+"/"+runtime.GOARCH]
+	if !ok || filepath.Base(wrapper) != "codex.js" {
+		return nil
+	}
+	pkg := filepath.Dir(filepath.Dir(wrapper)) // …/@openai/codex
+	inner := filepath.Join("@openai", "codex-"+triple.name, "vendor", triple.name64, "bin", "codex")
+	return []string{
+		filepath.Join(pkg, "node_modules", inner), filepath.Join(filepath.Dir(filepath.Dir(pkg)), inner),
+	}
+}
+
+// triples are the names of the platform packages, and of the directory in each.
+var triples = map[string]struct{ name, name64 string }{
+	"linux/amd64":  {"linux-x64", "x86_64-unknown-linux-musl"},
+	"linux/arm64":  {"linux-arm64", "aarch64-unknown-linux-musl"},
+	"darwin/amd64": {"darwin-x64", "x86_64-apple-darwin"},
+	"darwin/arm64": {"darwin-arm64", "aarch64-apple-darwin"},
+}
+
+// split cuts standard output by lines. Standard error is log text: any piece will do.
+func split(s providers.Stream, buf []byte, final bool) int {
+	if s == providers.Stderr {
+		return len(buf)
+	}
+	if i := bytes.IndexByte(buf, '\n'); i >= 0 {
+		return i + 1
+	}
+	if final {
+		return len(buf)
+	}
+	return 0
+}
+
+func restore(saved json.RawMessage) (providers.Fold, error) {
+	f := &fold{}
+	if len(saved) == 0 || bytes.Equal(saved, []byte("null")) {
+		return f, nil
+	}
+	if err := json.Unmarshal(saved, &f.state); err != nil {
+		return nil, fmt.Errorf("state of codex's protocol: %w", err)
+	}
+	return f, nil
+}
