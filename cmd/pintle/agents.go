@@ -1,17 +1,22 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"os/exec"
+	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/providers/codex"
 	"github.com/pintle/pintle/providers/command"
 	"github.com/pintle/pintle/rpc/api"
 )
 
 // drivers are the kinds of agent that this binary can drive.
 func drivers() map[string]providers.Provider {
-	return map[string]providers.Provider{command.Name: command.Provider()}
+	return map[string]providers.Provider{command.Name: command.Provider(), codex.Name: codex.Provider()}
 }
 
 // agentsVerb is `pintle agents`.
@@ -19,7 +24,7 @@ type agentsVerb struct{ output }
 
 // Run lists the agents.
 func (v *agentsVerb) Run(a *app) error {
-	list := []api.Provider{{Name: command.Name, Enabled: true, Version: Version}}
+	list := []api.Provider{{Name: command.Name, Enabled: true, Version: Version}, a.find(codex.Name)}
 	if v.JSON {
 		a.print(list)
 		return nil
@@ -32,6 +37,22 @@ func (v *agentsVerb) Run(a *app) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", p.Name, ready, p.Version, note)
 	}
 	return nil
+}
+
+// find looks for an agent as an order would, and asks it for its version.
+func (a *app) find(name string) api.Provider {
+	path, err := locate(name, "/", a.getenv("PATH"))
+	if err != nil {
+		return api.Provider{Name: name, Reason: "not found in PATH: install it"}
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, 5*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return api.Provider{Name: name, Path: path, Reason: "does not tell its version: " + err.Error()}
+	}
+	words := strings.Fields(string(out))
+	return api.Provider{Name: name, Enabled: true, Path: path, Version: strings.Join(words[max(0, len(words)-1):], "")}
 }
 
 // readiness says whether an agent can be used, and what for, or why not.

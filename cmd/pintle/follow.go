@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -36,7 +37,8 @@ type follower struct {
 	pending *renameio.PendingFile
 	reader  *journal.Reader
 	shown   int         // events so far
-	text    record.Tail // with JSON: what the attempt has said
+	text    record.Tail // with JSON, or of an agent: the result's text so far
+	message string      // of which it is
 	signals chan os.Signal
 	early   os.Signal // one that came while the order was given, which stands all the same
 	signal  os.Signal // the first that came to a run that is followed
@@ -207,8 +209,23 @@ func (f *follower) ended(ctx context.Context, w waited) error {
 	if err := f.pump(); err != nil {
 		return err
 	}
+	if err := f.conclude(); err != nil {
+		return err
+	}
 	w.execution.Replayed = !f.creator()
 	return f.end(w.execution)
+}
+
+// conclude prints an agent's text, if it was not shown as it came.
+func (f *follower) conclude() error {
+	switch {
+	case f.v.JSON || !f.spokenTo():
+		return nil
+	case f.live():
+		fmt.Fprintln(f.a.stdout)
+		return nil
+	}
+	return printText(f.sink, f.c.Spec.Payload.Provider, f.text.Bytes())
 }
 
 // interrupted is a signal: the creator's first one cancels the run and goes on waiting for the proof; a
@@ -289,12 +306,31 @@ func (f *follower) show(e journal.Event) error {
 	}
 	if f.v.JSON {
 		f.a.event(e)
-		if e.Type == "stderr" {
-			return nil
-		}
-		f.text.Add(b)
+	}
+	if e.Type == "agent_message_chunk" && (f.v.JSON || f.spokenTo()) {
+		f.hear(e, b)
+	}
+	if f.v.JSON || (f.spokenTo() && !f.live()) {
+		return nil
 	}
 	return f.a.write(e.Type, b, f.sink)
+}
+
+// spokenTo reports whether the run's text is its last message, and not all that it says.
+func (f *follower) spokenTo() bool { return f.c.Spec.Payload.Provider != command.Name }
+
+// live reports whether what an agent says is shown as it comes.
+func (f *follower) live() bool { return f.v.Out == "" && terminal(f.a.stdout) }
+
+// hear adds to the text.
+func (f *follower) hear(e journal.Event, b []byte) {
+	var c struct{ MessageID string }
+	f.text.All = f.spokenTo()
+	if json.Unmarshal(e.Data, &c) == nil && c.MessageID != f.message {
+		f.message = c.MessageID
+		f.text.Reset()
+	}
+	f.text.Add(b)
 }
 
 // spoken is what an agent wrote on its standard output or standard error, raw; nothing of other events.

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"strconv"
@@ -89,12 +90,18 @@ func loud(r rune) bool { return r != '\n' && (unicode.IsControl(r) || r == utf8.
 
 // shown is data as standard output gets it: raw, unless it is a terminal.
 func (a *app) shown(s string) string {
-	f, ok := a.stdout.(*os.File)
-	if !ok {
-		return s
-	}
-	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+	if !terminal(a.stdout) {
 		return s
 	}
 	return mute(s)
+}
+
+// terminal reports whether somebody may be looking.
+func terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -34,6 +34,10 @@ type runVerb struct {
 	Attempt     int           `help:"Number of the attempt (GITHUB_RUN_ATTEMPT, say): each is launched at most once." placeholder:"N"`
 	IfExists    string        `name:"if-exists" enum:"join,fail" default:"join" help:"What a repeat does: join or fail."`
 	Agent       string        `short:"a" help:"Agent to run; command runs what follows --." placeholder:"AGENT"`
+	Model       string        `short:"m" help:"Model that the agent is to use." placeholder:"MODEL"`
+	Approve     string        `enum:",none,reads,edits,all" default:"" help:"What the agent may do unasked: none, reads, edits, all; by default as it is configured." placeholder:"WHAT"`
+	Unattended  string        `enum:",fail,deny" default:"" help:"What it asks for with nobody there: fail ends the run (5), deny refuses the agent." placeholder:"WHAT"`
+	AgentArg    []string      `name:"agent-arg" sep:"none" help:"One more argument for the agent's command line." placeholder:"ARG"`
 	Dir         string        `short:"C" name:"dir" help:"Directory to run in." placeholder:"DIR"`
 	Timeout     time.Duration `help:"Deadline of the run; of a repeat, of its waiting." placeholder:"D"`
 	IdleTimeout time.Duration `name:"idle-timeout" help:"End the run after so long without a sign of life." placeholder:"D"`
@@ -134,18 +138,34 @@ func (v *runVerb) order(a *app, cfg config.Config) (order, error) {
 	if err := plain(payload.Argv, o.env); err != nil {
 		return o, err
 	}
-	path, lookErr := program(payload.Argv[0], cwd, o.env.Vars["PATH"])
+	path, lookErr := programOf(payload, o.env.Vars["PATH"])
 	o.fresh = func() error { return lookErr }
 	limit := cmp.Or(v.Timeout, time.Duration(cfg.Deadlines.Run))
 	o.spec = record.Spec{
 		ID: id, Controller: session.Local, CreatedAt: time.Now().UTC(), Payload: payload, Labels: labels, Path: path,
-		Limits: record.Limits{Timeout: limit, IdleTimeout: v.IdleTimeout},
+		Limits: record.Limits{Timeout: limit, IdleTimeout: v.idle(payload, cfg)},
 		Environment: record.Environment{
 			Values: o.env.Stored(), Names: o.env.Names(), Secrets: o.env.SecretNames(), Umask: processUmask(),
 		},
 	}
 	o.spec.Desired, err = desired(limit)
 	return o, err
+}
+
+// programOf is what is started for an order.
+func programOf(p session.Payload, path string) (string, error) {
+	if p.Provider == command.Name {
+		return program(p.Argv[0], p.Cwd, path)
+	}
+	return locate(p.Provider, p.Cwd, path)
+}
+
+// idle is the deadline without a sign of life: an agent has one by default, a command only if it is given (D1).
+func (v *runVerb) idle(p session.Payload, cfg config.Config) time.Duration {
+	if v.IdleTimeout > 0 || p.Provider == command.Name {
+		return v.IdleTimeout
+	}
+	return time.Duration(cfg.Deadlines.Idle)
 }
 
 // check refuses flags that could do nothing.
@@ -206,8 +226,12 @@ func (v *runVerb) payload(a *app, cfg config.Config, cwd string) (session.Payloa
 	switch {
 	case agent == "":
 		return p, usage("no agent: give -a command -- CMD ARG…, set PINTLE_AGENT, or default_agent in %s", cfg.Path())
-	case agent != command.Name:
+	case agent != command.Name && drivers()[agent].Name == "":
 		return p, api.E(api.CodeNoAgent, "no agent called %s", record.Quote(agent)).WithNext("pintle agents")
+	case agent != command.Name:
+		return v.promptOrder(a, p)
+	case v.Model+v.Approve+v.Unattended != "" || len(v.AgentArg) > 0:
+		return p, usage("-m, --approve, --unattended and --agent-arg are for agents; a command has none of it")
 	case v.File != "":
 		return p, usage("-f %s: a command has no prompt; its words follow --", v.File)
 	}
@@ -299,7 +323,7 @@ func (f *follower) replay() error {
 		return err
 	}
 	if !f.v.JSON && !f.v.Detach && f.v.Out == "" {
-		_, _ = f.a.stdout.Write(text)
+		_ = printText(f.a.stdout, e.Provider, text)
 	}
 	if f.v.Detach && !f.v.JSON {
 		fmt.Fprintln(f.a.stdout, e.ID)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
@@ -19,7 +20,7 @@ func (v *runVerb) environment(a *app, cfg config.Config) (environ.Environment, e
 	if err != nil {
 		return environ.Environment{}, usage("%w", err)
 	}
-	p := environ.Policy{Pass: slices.Clone(cfg.Env.Pass), Set: map[string]string{}, SecretValues: map[string]string{}}
+	p := environ.Policy{Pass: slices.Concat(cfg.Env.Pass, drivers()[cmp.Or(v.Agent, cfg.Agent)].Environment), Set: map[string]string{}, SecretValues: map[string]string{}}
 	for name, value := range set {
 		p.Set[name] = value
 	}

@@ -123,7 +123,7 @@ func (v *resultVerb) Run(a *app) error {
 		e.Text = &s
 		a.print(e)
 	} else {
-		_, _ = a.stdout.Write(text)
+		_ = printText(a.stdout, e.Provider, text)
 	}
 	return codeOf(e)
 }
