@@ -60,6 +60,9 @@ func Judge(e session.Ending, why *api.Cause, cancel *api.Cancel) Verdict {
 		case "deadline", "idle":
 			e.Deadline = true
 			why.Code, why.Message = "timeout", cancel.Reason
+		case "start", "frame": // the agent could not be used
+			e.Refused = true
+			why.Code, why.Message = map[string]string{"start": "timeout", "frame": "frame_too_large"}[cancel.Action], cancel.Reason
 		case "shutdown":
 			e.HostDied = true
 			why.Code, why.Message = "stopped", cancel.Reason

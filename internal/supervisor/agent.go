@@ -85,15 +85,15 @@ func (r *run) judgeAgent(exit shim.Exit, about providers.About) record.Verdict {
 	end := about.End
 	cancelled := r.st.Cancel != nil && r.st.Cancel.DispatchedAt != nil
 	switch {
-	case cancelled && r.st.Cancel.Action == "start":
-		return record.Verdict{
-			Outcome: session.Failed, ExitCode: api.CodeNoAgent.Exit(), Cause: record.Cause("timeout", r.st.Cancel.Reason),
-		}
 	case exit.Error != "":
 		return record.JudgeExit(exit, nil)
 	case cancelled && (end == nil || end.Outcome == session.Cancelled):
 		exit.Signalled = true // by a frame, or by the end of its input
-		return record.JudgeExit(exit, r.st.Cancel)
+		v := record.JudgeExit(exit, r.st.Cancel)
+		if r.st.Cancel.Action == "start" {
+			v.ExitCode = api.CodeNoAgent.Exit()
+		}
+		return v
 	case end == nil && exit.Deadline:
 		return record.JudgeExit(exit, nil)
 	case end == nil:

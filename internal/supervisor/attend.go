@@ -97,8 +97,9 @@ func (r *run) reload() error {
 // ladder ends an agent step by step (K5). Each step is due when the one before had its time.
 type ladder struct {
 	r        *run
-	climbing string // the action that is being carried out
-	rungs    []rung // still to be climbed
+	climbing string    // the action that is being carried out
+	over     time.Time // since when the turn has ended
+	rungs    []rung    // still to be climbed
 	due      time.Time
 	last     time.Time // the agent's last sign of life
 	ticking  *time.Timer
@@ -174,6 +175,9 @@ func (l *ladder) timer() <-chan time.Time {
 	if d := l.r.spec.Limits.IdleTimeout; d > 0 && l.r.st.Cancel == nil && l.r.rt.about().Open == 0 {
 		next = min(next, time.Until(l.last.Add(d)))
 	}
+	if !l.over.IsZero() && l.climbing != "close" {
+		next = min(next, time.Until(l.over.Add(closeGrace)))
+	}
 	l.ticking.Reset(max(next, time.Millisecond))
 	return l.ticking.C
 }
@@ -193,15 +197,26 @@ func (l *ladder) climb() error {
 			return err
 		}
 	}
-	if l.r.rt.about().End != nil && l.climbing != "close" && len(l.r.rt.outbox) == 0 {
-		l.climbing, l.rungs, l.due = "close", l.r.ladderFor("close"), time.Now()
-	}
+	l.close()
 	if len(l.rungs) == 0 || time.Now().Before(l.due) {
 		return nil
 	}
 	step := l.rungs[0]
 	l.rungs, l.due = l.rungs[1:], time.Now().Add(step.grace)
 	return l.r.signal(step.sig)
+}
+
+// close has an agent leave whose turn has ended, once it has read what it is still told, or will not.
+func (l *ladder) close() {
+	if l.climbing == "close" || l.r.rt.about().End == nil {
+		return
+	}
+	if l.over.IsZero() {
+		l.over = time.Now()
+	}
+	if len(l.r.rt.outbox) == 0 || time.Since(l.over) >= closeGrace {
+		l.climbing, l.rungs, l.due = "close", l.r.ladderFor("close"), time.Now()
+	}
 }
 
 // wanted is what should end the agent, in the order of precedence.
@@ -214,6 +229,9 @@ func (l *ladder) wanted() *api.Cancel {
 		return &api.Cancel{Action: "deadline", Reason: "run deadline: " + l.r.spec.Limits.Timeout.String(), RequestedAt: now}
 	}
 	about := l.r.rt.about()
+	if rt := l.r.rt; rt != nil && rt.broken != nil {
+		return &api.Cancel{Action: "frame", Reason: rt.broken.Error(), RequestedAt: now}
+	}
 	if d := time.Duration(l.r.s.o.Config.Deadlines.Start); l.spoken() && !about.Ready && d > 0 && time.Since(*l.r.st.StartedAt) >= d {
 		return &api.Cancel{Action: "start", Reason: "start deadline: " + d.String(), RequestedAt: now}
 	}

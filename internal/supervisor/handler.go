@@ -126,13 +126,6 @@ func (s *Supervisor) create(ctx context.Context, c api.Create) (any, error) {
 	return s.look(folder)
 }
 
-// waits is closed when the run comes to wait for somebody.
-func (r *run) waits() <-chan struct{} {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.changed
-}
-
 // bring keeps the values that came with an order, for an attempt that has not begun.
 func (s *Supervisor) bring(folder string, c api.Create) error {
 	spec, err := record.SpecOf(s.dir, folder)
@@ -196,95 +189,6 @@ func Matches(labels, want map[string]string) bool {
 	return true
 }
 
-// wait answers once the attempt has ended, or waits for somebody. A later one may have been ordered by then, and
-// that one's outcome is nobody's who waited for an earlier one.
-func (s *Supervisor) wait(ctx context.Context, w api.Wait) (any, error) {
-	folder, err := record.Find(s.dir, w.ID)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		if e, err := record.View(s.dir, folder); err == nil {
-			if was, past := record.AsOf(e, w.Attempt); past {
-				return was, nil
-			}
-			if e.EndedAt != nil && session.Phase(e.Phase) == session.Ended {
-				return e, nil
-			}
-		}
-		if r := s.driver(folder); r != nil {
-			if e, err := r.await(ctx); err != nil || e != nil {
-				return e, err
-			}
-			continue
-		}
-		e, err := record.View(s.dir, folder)
-		if err != nil || session.Phase(e.Phase) == session.Ended {
-			return e, err
-		}
-		// Another attempt was ordered between the two looks: wait for that one.
-		if _, err := s.unended(folder); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// driver is the run of an execution that has not ended, nil if it has or nobody could drive it.
-func (s *Supervisor) driver(folder string) *run {
-	if open, err := s.unended(folder); err != nil || !open {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.runs[folder]
-	}
-	return s.ensure(folder)
-}
-
-// await returns nil when the run is done, and the execution when it waits for somebody.
-func (r *run) await(ctx context.Context) (*api.Execution, error) {
-	for {
-		r.mu.Lock()
-		waiting, changed := r.waiting, r.changed
-		r.mu.Unlock()
-		if waiting != nil && waiting.Kind == "needs_env" && !r.provided(waiting.Names) {
-			e, err := r.viewWaiting(waiting) // by now it may look whether the values came
-			return &e, err
-		}
-		select {
-		case <-changed:
-		case <-r.done:
-			if r.s.ctx.Err() != nil {
-				return nil, api.E(api.CodeStopping, "the supervisor leaves")
-			}
-			return nil, r.failure()
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-// provided reports whether an order has brought values that the run waits for: it goes on with them in an
-// instant.
-func (r *run) provided(names []string) bool {
-	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
-	env, ok := r.s.envs[r.folder]
-	return ok && len(env.Lacks(names)) == 0
-}
-
-// failure is why a run that is done has not ended: its records cannot be read.
-func (r *run) failure() error {
-	open, err := r.s.unended(r.folder)
-	if err != nil {
-		return err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if open && r.blocker != nil {
-		return fmt.Errorf("%s: %w", r.name(), r.blocker)
-	}
-	return nil
-}
-
 // control records a stop or an interrupt and answers once it is proven: nothing of the run is left.
 func (s *Supervisor) control(ctx context.Context, method string, c api.Control) (any, error) {
 	action := "stop"
@@ -311,36 +215,6 @@ func (s *Supervisor) control(ctx context.Context, method string, c api.Control) 
 		}
 	}
 	return api.Controlled{ExecutionID: c.ID, Action: action, Success: true}, nil
-}
-
-// ended returns once the attempt that is to be cancelled has ended, whatever it waits for meanwhile.
-func (s *Supervisor) ended(ctx context.Context, folder string) error {
-	spec, err := record.SpecOf(s.dir, folder)
-	if err != nil || spec.Desired.Cancel == nil {
-		return err
-	}
-	for {
-		st, err := state.Read[record.Status](s.dir, record.StatusFile(folder))
-		past := st.Attempt > spec.Desired.Cancel.Attempt
-		if past || (st.Attempt == spec.Desired.Cancel.Attempt && session.Phase(st.Phase) == session.Ended) {
-			return nil
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		r := s.ensure(folder)
-		select {
-		case <-r.done:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		if err := r.failure(); err != nil {
-			return err
-		}
-		if s.ctx.Err() != nil {
-			return api.E(api.CodeStopping, "the supervisor leaves")
-		}
-	}
 }
 
 // recover looks again at an execution whose owner is uncertain, or has it taken for dead.

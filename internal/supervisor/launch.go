@@ -53,6 +53,9 @@ func (r *run) begin(ctx context.Context) (bool, error) {
 	crash.At("supervisor.prepared")
 	if err := r.launch(rt, env); err != nil {
 		rt.release()
+		if errors.Is(err, ErrMoved) {
+			return false, err // what lies at our path is another supervisor's to write
+		}
 		return r.failLaunch(ctx, err)
 	}
 	r.rt = rt

@@ -34,7 +34,8 @@ type runtime struct {
 	text       record.Tail
 	outbox     []providers.Frame // for the agent's input, in order; the first is being written if writing
 	writing    bool
-	partial    bool // text does not hold what an earlier supervisor took in
+	broken     error // why the agent's output cannot be followed any more
+	partial    bool  // text does not hold what an earlier supervisor took in
 	buf        []byte
 }
 
@@ -179,7 +180,10 @@ func (rt *runtime) offset(stream providers.Stream) *int64 {
 func (rt *runtime) take(stream providers.Stream, end int64, final bool) error {
 	for *rt.offset(stream) < end {
 		n, events, err := rt.next(stream, end, final)
-		if errors.Is(err, shim.ErrGap) {
+		if errors.Is(err, errFrame) {
+			rt.broken = err // the ladder ends it
+		}
+		if errors.Is(err, shim.ErrGap) || errors.Is(err, errFrame) {
 			return rt.lose(stream, end, err)
 		}
 		if err != nil || n == 0 {
@@ -202,24 +206,26 @@ func (rt *runtime) take(stream providers.Stream, end int64, final bool) error {
 	return nil
 }
 
+// errFrame is a frame over the limit (D3): what the agent means by it is not known, and nothing after it is either.
+var errFrame = errors.New("frame too large")
+
 // next folds what can be folded of one read; n is the number of bytes that this consumes. A frame that is longer than
-// the buffer has the buffer grow, up to the limit of frames (D3).
+// the buffer has the buffer grow, up to the limit of frames.
 func (rt *runtime) next(stream providers.Stream, end int64, final bool) (n int, events []journal.Event, err error) {
-	for size := readSize; ; size *= 2 {
-		if n, events, err = rt.fold1(stream, end, final, size); n > 0 || err != nil || *rt.offset(stream)+int64(size) >= end {
+	limit := max(readSize, int(rt.r.s.o.Config.Limits.FrameBytes))
+	for size := readSize; ; size = min(2*size, limit) {
+		n, events, err = rt.foldUpTo(stream, end, final, size)
+		if n > 0 || err != nil || *rt.offset(stream)+int64(size) >= end {
 			return n, events, err
 		}
-		if size > int(rt.r.s.o.Config.Limits.FrameBytes) {
-			return 0, nil, fmt.Errorf("%w: over %d bytes", errFrame, size)
+		if size == limit {
+			return 0, nil, fmt.Errorf("%w: over %d bytes", errFrame, limit)
 		}
 	}
 }
 
-// errFrame is a frame over the limit.
-var errFrame = errors.New("frame too large")
-
-// fold1 folds the whole frames of one read of at most size bytes.
-func (rt *runtime) fold1(stream providers.Stream, end int64, final bool, size int) (n int, events []journal.Event, err error) {
+// foldUpTo folds the whole frames of one read of at most size bytes.
+func (rt *runtime) foldUpTo(stream providers.Stream, end int64, final bool, size int) (n int, events []journal.Event, err error) {
 	if len(rt.buf) < size {
 		rt.buf = make([]byte, size)
 	}
@@ -277,6 +283,9 @@ func (rt *runtime) read(stream providers.Stream, at int64, p []byte) (got int, e
 // frame is the length of the first frame in raw that cuts no secret in two, 0 if more must come first (E5).
 func (rt *runtime) frame(stream providers.Stream, raw []byte, last bool) int {
 	n := rt.provider.Split(stream, raw, last)
+	if n == 0 || rt.provider.Stdin {
+		return n // a message of a protocol is masked as a whole; a secret's newline is none of it
+	}
 	if n == len(raw) && last {
 		return n
 	}

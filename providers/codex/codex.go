@@ -28,19 +28,19 @@ func Provider() providers.Provider {
 // Native are the places of the real binary behind the npm package's wrapper, given where that lies, symbolic links
 // resolved. The wrapper is a Node process that stays as parent, and whose SIGKILL leaves the server running.
 func Native(wrapper string) []string {
-	triple, ok := triples[runtime.GOOS+"/"+runtime.GOARCH]
+	p, ok := platforms[runtime.GOOS+"/"+runtime.GOARCH]
 	if !ok || filepath.Base(wrapper) != "codex.js" {
 		return nil
 	}
 	pkg := filepath.Dir(filepath.Dir(wrapper)) // …/@openai/codex
-	inner := filepath.Join("@openai", "codex-"+triple.name, "vendor", triple.name64, "bin", "codex")
+	inner := filepath.Join("@openai", "codex-"+p.pkg, "vendor", p.triple, "bin", "codex")
 	return []string{
 		filepath.Join(pkg, "node_modules", inner), filepath.Join(filepath.Dir(filepath.Dir(pkg)), inner),
 	}
 }
 
-// triples are the names of the platform packages, and of the directory in each.
-var triples = map[string]struct{ name, name64 string }{
+// platforms are the endings of the platform packages' names, and the directory in each.
+var platforms = map[string]struct{ pkg, triple string }{
 	"linux/amd64":  {"linux-x64", "x86_64-unknown-linux-musl"},
 	"linux/arm64":  {"linux-arm64", "aarch64-unknown-linux-musl"},
 	"darwin/amd64": {"darwin-x64", "x86_64-apple-darwin"},
