@@ -51,8 +51,8 @@ func (a *app) find(name string) api.Provider {
 	if err != nil {
 		return api.Provider{Name: name, Path: path, Reason: "does not tell its version: " + err.Error()}
 	}
-	words := strings.Fields(string(out))
-	return api.Provider{Name: name, Enabled: true, Path: path, Version: strings.Join(words[max(0, len(words)-1):], "")}
+	line := strings.TrimSpace(string(out)) // codex-cli 0.171.0
+	return api.Provider{Name: name, Enabled: true, Path: path, Version: line[strings.LastIndexByte(line, ' ')+1:]}
 }
 
 // readiness says whether an agent can be used, and what for, or why not.

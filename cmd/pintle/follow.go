@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
-	"github.com/pintle/pintle/providers/command"
 	"github.com/pintle/pintle/rpc"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
@@ -216,18 +214,6 @@ func (f *follower) ended(ctx context.Context, w waited) error {
 	return f.end(w.execution)
 }
 
-// conclude prints an agent's text, if it was not shown as it came.
-func (f *follower) conclude() error {
-	switch {
-	case f.v.JSON || !f.spokenTo():
-		return nil
-	case f.live():
-		fmt.Fprintln(f.a.stdout)
-		return nil
-	}
-	return printText(f.sink, f.c.Spec.Payload.Provider, f.text.Bytes())
-}
-
 // interrupted is a signal: the creator's first one cancels the run and goes on waiting for the proof; a
 // joiner's, and the second, only leaves. Unlike a stop that is refused (K2), this wish stands even where the status
 // cannot be read: who gave the order takes it back, and nobody stays who could do so again.
@@ -292,80 +278,6 @@ func ignoreAbsent(err error) error {
 	return err
 }
 
-// show prints one event of the attempt that is being waited for.
-func (f *follower) show(e journal.Event) error {
-	if e.Turn != fmt.Sprintf("t%d", f.c.Spec.Desired.Attempt) {
-		return nil
-	}
-	if e.Type == "turn_started" {
-		f.tell("starting")
-	}
-	b, err := spoken(e)
-	if err != nil {
-		return err
-	}
-	if f.v.JSON {
-		f.a.event(e)
-	}
-	if e.Type == "agent_message_chunk" && (f.v.JSON || f.spokenTo()) {
-		f.hear(e, b)
-	}
-	if f.v.JSON || (f.spokenTo() && !f.live()) {
-		return nil
-	}
-	return f.a.write(e.Type, b, f.sink)
-}
-
-// spokenTo reports whether the run's text is its last message, and not all that it says.
-func (f *follower) spokenTo() bool { return f.c.Spec.Payload.Provider != command.Name }
-
-// live reports whether what an agent says is shown as it comes.
-func (f *follower) live() bool { return f.v.Out == "" && terminal(f.a.stdout) }
-
-// hear adds to the text.
-func (f *follower) hear(e journal.Event, b []byte) {
-	var c struct{ MessageID string }
-	f.text.All = f.spokenTo()
-	if json.Unmarshal(e.Data, &c) == nil && c.MessageID != f.message {
-		f.message = c.MessageID
-		f.text.Reset()
-	}
-	f.text.Add(b)
-}
-
-// spoken is what an agent wrote on its standard output or standard error, raw; nothing of other events.
-func spoken(e journal.Event) ([]byte, error) {
-	if e.Type != "agent_message_chunk" && e.Type != "stderr" {
-		return nil, nil
-	}
-	b, err := command.Bytes(e.Data)
-	if err != nil {
-		return nil, fmt.Errorf("event %d: %w", e.Seq, err)
-	}
-	return b, nil
-}
-
-// write writes an agent's output to where it goes, by the type of its event.
-func (a *app) write(kind string, b []byte, out io.Writer) error {
-	switch {
-	case len(b) == 0:
-		return nil
-	case kind == "stderr":
-		_, _ = a.stderr.Write(b)
-		return nil
-	}
-	if _, err := out.Write(b); err != nil {
-		return fmt.Errorf("write output: %w", err)
-	}
-	return nil
-}
-
-// event prints an event as everybody sees it: its commit is the journal's own business.
-func (a *app) event(e journal.Event) {
-	e.Commit = nil
-	a.print(e)
-}
-
 // drop forgets a file that was being written.
 func (f *follower) drop() {
 	if f.pending != nil {
@@ -397,17 +309,6 @@ func (f *follower) end(e api.Execution) error {
 		return nil
 	}
 	return exit(code)
-}
-
-// printResult prints the last line. The text is what was followed: the file may be a later attempt's by now.
-func (f *follower) printResult(e api.Execution) {
-	text := f.text.Bytes()
-	if f.reader == nil {
-		text, _ = readText(f.d, f.c.Folder)
-	}
-	s := string(text)
-	e.Text = &s
-	f.a.print(result{"result", e})
 }
 
 // waitsFor is the error of a run that goes on only if somebody does something.
