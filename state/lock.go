@@ -43,27 +43,15 @@ func (d *Dir) Lock(ctx context.Context, name string) (unlock func(), err error) 
 
 // TryLock takes the lock file at path at once or returns ErrLocked; fs.ErrNotExist when there is no such
 // directory. Whoever holds the lock of a runtime so has proof that its shim is dead.
-func TryLock(path string) (unlock func(), err error) {
-	f := flock.New(path, flock.SetPermissions(0o600))
-	ok, err := f.TryLock()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	if err != nil {
-		return nil, fmt.Errorf("lock %s: %w", path, Full(err))
-	}
-	if !ok {
-		_ = f.Close()
-		return nil, fmt.Errorf("lock %s: %w", filepath.Base(path), ErrLocked)
-	}
-	return func() { _ = f.Unlock() }, nil
-}
+func TryLock(path string) (unlock func(), err error) { return try(path, (*flock.Flock).TryLock) }
 
 // TryShared is TryLock for who only looks: any number of them share the lock, and none is taken for a holder by
 // another one.
-func TryShared(path string) (unlock func(), err error) {
+func TryShared(path string) (unlock func(), err error) { return try(path, (*flock.Flock).TryRLock) }
+
+func try(path string, take func(*flock.Flock) (bool, error)) (unlock func(), err error) {
 	f := flock.New(path, flock.SetPermissions(0o600))
-	ok, err := f.TryRLock()
+	ok, err := take(f)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, err
