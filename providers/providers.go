@@ -65,51 +65,83 @@ type Provider struct {
 	Split func(s Stream, buf []byte, final bool) int
 	// New returns a fold in the given state, or at the start for nil.
 	New func(state json.RawMessage) (Fold, error)
+	// Writer is the path of the file that the agent's process locks while it has a conversation, given the agent's
+	// environment; nil if it has none.
+	Writer func(env map[string]string, conversation string) string
 }
 
-// Agent is the fold of an agent that is spoken to: one conversation, and one turn of it.
+// Agent is the fold of an agent that is spoken to: one conversation, and its turns one after the other.
 type Agent interface {
 	Fold
-	// Begin takes the order in and opens the conversation. It is called once, before anything is received.
+	// Begin takes an order in. The first opens the conversation, before anything is received; each later one is its next
+	// turn, and is given once the one before has ended (About.End).
 	Begin(Order) []Frame
 	// Interrupt has the turn end as soon as the agent can. It may be called again.
 	Interrupt() []Frame
+	// Answer answers what the agent asked for. What is not pending (any more) is not answered: no frames.
+	Answer(permission string, d Decision) []Frame
 	// About is what is known by now.
 	About() About
 }
 
-// Order is what an agent is to do.
+// Order is what an agent is to do in one turn.
 type Order struct {
+	// Turn names the turn among all turns of all conversations: the operations of frames that answer no line of the
+	// agent's begin with it, and the names of permissions are made from it.
+	Turn         string `json:"turn"`
 	Prompt       string `json:"prompt"`
 	Cwd          string `json:"cwd"`
 	Model        string `json:"model,omitempty"`
 	Conversation string `json:"conversation,omitempty"` // the agent's own id of the one that goes on; "": a new one
 	Approve      string `json:"approve,omitempty"`      // none, reads, edits, all; "": the agent's own configuration
-	Unattended   string `json:"unattended,omitempty"`   // what becomes of what is still asked: fail or deny
 }
 
-// About is what an agent's fold knows besides its events.
+// Decision is an answer to what an agent asks for.
+type Decision string
+
+// The decisions.
+const (
+	Allow Decision = "allow" // this once
+	Deny  Decision = "deny"  // the agent is refused, and its turn goes on
+	Fail  Decision = "fail"  // the agent is refused, and its turn ends: as denied
+)
+
+// Permission is what an agent asks for and nobody has answered. The agent waits.
+type Permission struct {
+	ID       string `json:"id"` // p- and 16 hex digits, the same in every replay
+	ToolCall string `json:"toolCall,omitempty"`
+	Title    string `json:"title"` // what it asks, as in "to run ls"
+	Kind     string `json:"kind"`  // ACP's kind of tool
+	Reason   string `json:"reason,omitempty"`
+}
+
+// About is what an agent's fold knows besides its events. Of the newest turn, if nothing else is said.
 type About struct {
 	Conversation string
 	Model        string
 	Version      string // of the agent
 	Message      string // id of the last message; its chunks are the text of the result
 	Ready        bool   // the conversation stands
+	Prompt       string // the operation of the frame that has the prompt; "" until it was made
 	Confirmed    bool   // the agent has named the turn
+	Begun        bool   // the agent, or a tool of its, has said or done something
 	Usage        Usage
-	Open         int    // tool calls that have not ended
+	Open         int // tool calls that have not ended
+	Pending      []Permission
+	Trouble      string // what the agent has trouble with and goes on trying; "" once it came through
 	Log          string // the end of standard error
 	End          *End   // of the turn
 }
 
-// Usage is what the conversation has cost, as far as the agent tells.
+// Usage is what a turn has cost, as far as the agent tells.
 type Usage struct {
 	InputTokens  int64 `json:"inputTokens,omitempty"`
 	OutputTokens int64 `json:"outputTokens,omitempty"`
 	CachedTokens int64 `json:"cachedTokens,omitempty"`
 }
 
-// End is how a turn ended, as the agent told it. Code is a cause of B1; "" when nothing failed.
+// End is how a turn ended, as the agent told it. Code is a cause of B1, or "busy" when another process has the
+// conversation; "" when nothing failed.
 type End struct {
 	Outcome session.Outcome `json:"outcome"`
 	Code    string          `json:"code,omitempty"`

@@ -30,7 +30,10 @@ type Spec struct {
 type Limits struct {
 	Timeout     time.Duration `json:"timeout,omitempty"` // of the whole run, in nanoseconds
 	IdleTimeout time.Duration `json:"idleTimeout,omitempty"`
-	Retries     int           `json:"retries,omitempty"`
+	Retries     int           `json:"retries,omitempty"` // of what had begun (B2)
+	Warm        time.Duration `json:"warm,omitempty"`    // how long the agent's process is kept for the session's next run
+	// Attended says that the order was given at a terminal, where somebody answers what the agent asks for.
+	Attended bool `json:"attended,omitempty"`
 }
 
 // Environment is what may be stored of the agent's environment (E4): the values of a few, the names of all.

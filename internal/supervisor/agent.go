@@ -31,7 +31,7 @@ func (rt *runtime) begin() error {
 	}
 	p := rt.r.spec.Payload
 	rt.outbox = a.Begin(providers.Order{
-		Prompt: p.Prompt, Cwd: p.Cwd, Model: p.Model, Approve: p.Approve, Unattended: p.Unattended,
+		Prompt: p.Prompt, Cwd: p.Cwd, Model: p.Model, Approve: p.Approve,
 	})
 	return rt.save()
 }

@@ -44,6 +44,9 @@ func (r *run) attend(ctx context.Context) (ended bool, err error) {
 			return false, nil
 		}
 		if err == nil {
+			err = r.unattended()
+		}
+		if err == nil {
 			err = l.climb()
 		}
 		if err != nil {

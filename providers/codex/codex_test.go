@@ -141,20 +141,23 @@ func TestGolden_Tools(t *testing.T) {
 	}
 }
 
-// An approval with nobody there ends the run, or refuses the agent alone.
-func TestGolden_NobodyToAsk(t *testing.T) {
+// What is asked waits for its answer, and the answer is given once.
+func TestGolden_Permission(t *testing.T) {
 	recorded := transcripts(t)["approval_accepted"]
-	for unattended, decision := range map[string]string{"": "cancel", "fail": "cancel", "deny": "decline"} {
-		p := play(t, recorded, providers.Order{Prompt: "x", Cwd: "/dir", Unattended: unattended})
-		said := ""
-		for _, f := range p.frames {
-			said += string(f.Data)
+	for decision, word := range map[providers.Decision]string{providers.Allow: "accept", providers.Deny: "decline", providers.Fail: "cancel"} {
+		cut := bytes.Index(recorded, []byte(`"method":"item/commandExecution/requestApproval"`))
+		cut += bytes.IndexByte(recorded[cut:], '\n') + 1
+		p := play(t, recorded[:cut], providers.Order{Prompt: "x", Cwd: "/dir", Turn: "t"})
+		asked := p.About().Pending
+		if len(asked) != 1 || asked[0].Kind != "execute" {
+			t.Fatalf("pending %+v", asked)
 		}
-		if !strings.Contains(said, `"decision":"`+decision+`"`) {
-			t.Errorf("%q: said %s", unattended, said)
+		frames := p.Answer(asked[0].ID, decision)
+		if len(frames) != 1 || !strings.Contains(string(frames[0].Data), `"decision":"`+word+`"`) {
+			t.Errorf("%s: %q", decision, frames)
 		}
-		if end := p.About().End; end == nil || (end.Outcome == session.Denied) != (decision == "cancel") {
-			t.Errorf("%q: ended as %+v", unattended, end)
+		if again := p.Answer(asked[0].ID, decision); again != nil || len(p.About().Pending) != 0 {
+			t.Errorf("%s: answered again by %q", decision, again)
 		}
 	}
 }

@@ -23,6 +23,7 @@ type state struct {
 	Stop    bool            `json:"stop,omitempty"`    // an interrupt is wanted
 	Denied  string          `json:"denied,omitempty"`  // what was asked and refused, which ends the run
 
+	Pending []pending       `json:"pending,omitempty"`
 	Message string          `json:"message,omitempty"` // id of the last message
 	Spoken  bool            `json:"spoken,omitempty"`  // a delta of it came
 	Open    int             `json:"open,omitempty"`
@@ -60,8 +61,12 @@ func (f *fold) State() json.RawMessage {
 
 // About is what is known by now.
 func (f *fold) About() providers.About {
+	var asks []providers.Permission
+	for _, p := range f.Pending {
+		asks = append(asks, p.Permission)
+	}
 	return providers.About{
-		Conversation: f.Thread, Model: f.Model, Version: f.Version, Message: f.Message,
+		Pending: asks, Conversation: f.Thread, Model: f.Model, Version: f.Version, Message: f.Message,
 		Ready: f.Thread != "", Confirmed: f.Started, Usage: f.Usage, Open: f.Open, Log: f.Log, End: f.end(),
 	}
 }

@@ -22,6 +22,7 @@ const (
 	MethodStop       = "execution/stop"      // Control → Controlled, once it is proven
 	MethodInterrupt  = "execution/interrupt" // Control → Controlled, once no turn runs
 	MethodRecover    = "execution/recover"   // Recover → Execution
+	MethodAnswer     = "session/answer"      // Answer → Answered, once the answer counts
 	MethodProviders  = "provider/list"       // nothing → []Provider
 	MethodStatus     = "supervisor/status"   // nothing → Supervisor
 	MethodSupervisor = "supervisor/stop"     // Leave → nothing
@@ -74,6 +75,42 @@ type List struct {
 type Wait struct {
 	ID      string `json:"id"`
 	Attempt int    `json:"attempt,omitempty"` // the end of this one; 0: of the newest
+	// Answers says that the asker will answer what the agent asks for meanwhile: it is left open for him, and the wait
+	// goes on. Without it the answer comes when the execution waits for an approval.
+	Answers bool `json:"answers,omitempty"`
+}
+
+// Answer answers a permission. ID is an execution's, with just one pending, or the permission's own.
+type Answer struct {
+	ID       string `json:"id"`
+	Decision string `json:"decision"`     // allow or deny
+	By       string `json:"by,omitempty"` // who answers, for the record
+}
+
+// Answered is the answer that counts (R11). A refusal with already_resolved has the winner in its data.
+type Answered struct {
+	Permission string    `json:"permission"`
+	Execution  string    `json:"execution"`
+	Decision   string    `json:"decision"`
+	By         string    `json:"by"`
+	At         time.Time `json:"at"`
+}
+
+// Permission is what an agent asks for and nobody has answered.
+type Permission struct {
+	ID       string    `json:"id"`
+	ToolCall string    `json:"toolCall,omitempty"`
+	Title    string    `json:"title"` // as in "to run ls"
+	Kind     string    `json:"kind"`
+	Reason   string    `json:"reason,omitempty"`
+	AskedAt  time.Time `json:"askedAt"`
+}
+
+// Usage is what a run has cost, as far as its agent tells.
+type Usage struct {
+	InputTokens  int64 `json:"inputTokens,omitempty"`
+	OutputTokens int64 `json:"outputTokens,omitempty"`
+	CachedTokens int64 `json:"cachedTokens,omitempty"`
 }
 
 // Control asks for a stop or an interrupt.
@@ -132,6 +169,8 @@ type Execution struct {
 	StartedAt    *time.Time        `json:"startedAt,omitempty"`
 	EndedAt      *time.Time        `json:"endedAt,omitempty"`
 	ArchivedAt   *time.Time        `json:"archivedAt,omitempty"`
+	Usage        *Usage            `json:"usage,omitempty"`
+	Permissions  []Permission      `json:"permissions,omitempty"` // pending
 	WaitingFor   *WaitingFor       `json:"waitingFor,omitempty"`
 	Next         string            `json:"next,omitempty"`
 	Runtime      *Runtime          `json:"runtime,omitempty"`
@@ -168,7 +207,7 @@ type Changes struct {
 
 // WaitingFor says for whom or what an execution waits.
 type WaitingFor struct {
-	Kind   string     `json:"kind"` // needs_env, retry, space, uncertain
+	Kind   string     `json:"kind"` // needs_env, needs_approval, session, retry, space, uncertain
 	Names  []string   `json:"names,omitempty"`
 	Detail string     `json:"detail,omitempty"`
 	Until  *time.Time `json:"until,omitempty"`
