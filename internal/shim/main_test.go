@@ -108,6 +108,11 @@ func started(e Event) bool { return e.Started != nil }
 func ended(e Event) bool   { return e.Exit != nil }
 func written(e Event) bool { return e.Written != nil }
 
+// said picks the event that tells of so much output.
+func said(out, err int64) func(Event) bool {
+	return func(e Event) bool { return e.Out == out && e.Err == err }
+}
+
 func (r *running) adopt(t *testing.T, epoch int64) (*running, error) {
 	t.Helper()
 	conn, err := net.Dial("unix", r.cfg.Socket)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/pintle/pintle/internal/crash"
 	"github.com/pintle/pintle/internal/proc"
 	"github.com/pintle/pintle/state"
@@ -241,6 +243,68 @@ func TestE5_AnEndWaitsForAnAdopter(t *testing.T) {
 	}
 	if err := proc.Await(t.Context(), self); err != nil {
 		t.Error(err)
+	}
+}
+
+// E5: who is answered after an ack of all knows that no byte of what was said is left.
+func TestE5_AnAnswerAfterAnAckProvesIt(t *testing.T) {
+	r := launch(t, `echo out; echo err >&2; exec cat`, nil)
+	r.next(t, "all that it says", said(4, 4))
+	if err := r.Ack(4, 4); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Environment(make(chan time.Time)); err != nil {
+		t.Fatal(err)
+	}
+	dir := r.dir.Path(SpoolDir("x"))
+	if diff := cmp.Diff(map[string]string{segmentFile(Out, 4): "", segmentFile(Err, 4): ""}, contents(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+	if err := r.Write("1", 4, []byte("more\n")); err != nil {
+		t.Fatal(err)
+	}
+	r.next(t, "what it says then", said(9, 4))
+	if got := readSpool(t, dir, Out, 4); string(got) != "more\n" {
+		t.Errorf("%q", got)
+	}
+	_ = r.End()
+	r.next(t, "exit", ended)
+}
+
+// A shim that is killed while it drops what was acknowledged: what is left tells the length of the stream.
+func TestE5_KilledWhileItDrops(t *testing.T) {
+	for point, left := range map[string]map[string]string{
+		"shim.spool.begun":   {segmentFile(Out, 0): "out\n", segmentFile(Out, 4): ""},
+		"shim.spool.dropped": {segmentFile(Out, 4): ""},
+	} {
+		t.Run(point, func(t *testing.T) {
+			t.Setenv(crash.Variable, "kill:"+point+"@"+t.TempDir()+"/passes")
+			r := launch(t, `echo out; exec cat`, nil)
+			var agent *Agent // told before what it says, or after
+			all := false
+			r.next(t, "start, and all that it says", func(e Event) bool {
+				if e.Started != nil {
+					agent = e.Started
+				}
+				all = all || said(4, 0)(e)
+				return agent != nil && all
+			})
+			if err := r.Ack(4, 0); err != nil {
+				t.Fatal(err)
+			}
+			for range r.Events() { // until the shim is dead
+			}
+			dir := r.dir.Path(SpoolDir("x"))
+			if diff := cmp.Diff(left, contents(t, dir)); diff != "" {
+				t.Error(diff)
+			}
+			if got := SpoolEnd(dir, Out); got != 4 {
+				t.Errorf("ends at %d", got)
+			}
+			if err := proc.Await(t.Context(), *agent.Agent); err != nil { // its input has ended
+				t.Error(err)
+			}
+		})
 	}
 }
 

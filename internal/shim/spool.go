@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pintle/pintle/internal/crash"
 	"github.com/pintle/pintle/state"
 )
 
@@ -28,10 +29,12 @@ const (
 	Err = "err"
 )
 
-// spool keeps one stream's bytes in files named by their first offset, until they are acknowledged.
+// spool keeps one stream's bytes in files named by their first offset, until they are acknowledged. The last file may
+// be empty: its name then tells where the stream ends.
 type spool struct {
 	dir, name string
 	limit     int64
+	segment   int64 // size in bytes of one file
 
 	mu    sync.Mutex
 	cond  *sync.Cond
@@ -42,7 +45,7 @@ type spool struct {
 }
 
 func newSpool(dir, name string, limit int64) *spool {
-	s := &spool{dir: dir, name: name, limit: limit}
+	s := &spool{dir: dir, name: name, limit: limit, segment: segmentSize}
 	s.cond = sync.NewCond(&s.mu)
 	return s
 }
@@ -67,7 +70,7 @@ func (s *spool) write(p []byte) error {
 }
 
 func (s *spool) append(p []byte) error {
-	if s.file == nil || s.end-s.first >= segmentSize {
+	if s.file == nil || s.end-s.first >= s.segment {
 		if err := s.roll(); err != nil {
 			return err
 		}
@@ -94,7 +97,9 @@ func (s *spool) roll() error {
 	return nil
 }
 
-// ack drops the files that lie wholly in front of offset.
+// ack drops the files that lie wholly in front of offset. If that is the end of all there is, the newest is one of
+// them: what a run said is not kept on disk by an agent that stays for the next one (E5). After the agent's end there
+// is nothing to do: the files go with the runtime's directory, and may be going.
 func (s *spool) ack(offset int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +108,42 @@ func (s *spool) ack(offset int64) {
 	}
 	s.acked = offset
 	s.cond.Broadcast()
+	if offset == s.end && s.end > s.first {
+		s.renew()
+	}
 	dropSegments(s.dir, s.name, offset)
+	crash.At("shim.spool.dropped")
+}
+
+// renew begins the next file where the stream ends, so that all before it can go. The length of a dead shim's stream is
+// told by its files' names alone, so the new one is there, for a power cut too, before an old one is removed:
+//
+//   - Killed before the new file is there: the old one tells the end, and has the bytes, as if nothing had been
+//     acknowledged.
+//   - Killed between the two: the new file wins as to the end, being the last; both tell the same. The old one still has
+//     its bytes, for a reader that comes back for them.
+//   - Killed after: the new file tells the end, and what was in front of it is a gap.
+//
+// A removal that a power cut undoes leaves the second state, of another boot, whose runtimes are settled and removed.
+func (s *spool) renew() {
+	if err := s.roll(); err != nil {
+		s.empty()
+		return
+	}
+	_ = state.SyncDir(s.dir) // that fails on a broken disk only, and the bytes have to go all the same
+	crash.At("shim.spool.begun")
+}
+
+// empty is renew on a disk that is too full for one more file: the old one becomes the new one. Killed between the two
+// steps, the stream tells an end in front of what was acknowledged, behind which nobody looks for anything.
+func (s *spool) empty() {
+	if s.file.Truncate(0) != nil {
+		return // the bytes stay until the next file
+	}
+	crash.At("shim.spool.emptied")
+	if os.Rename(filepath.Join(s.dir, segmentFile(s.name, s.first)), filepath.Join(s.dir, segmentFile(s.name, s.end))) == nil {
+		s.first = s.end
+	}
 }
 
 // lift takes the limit away: the agent is dead, and what it left in the pipe is not much.

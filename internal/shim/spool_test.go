@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
 )
 
 func TestSpool_KeepsFromTheAcknowledgedFileOn(t *testing.T) {
@@ -43,6 +46,170 @@ func TestSpool_KeepsFromTheAcknowledgedFileOn(t *testing.T) {
 	}
 	if SpoolEnd(dir, Out) != 9<<20 || s.length() != 9<<20 || SpoolEnd(dir, Err) != 0 {
 		t.Errorf("ends at %d, %d", SpoolEnd(dir, Out), s.length())
+	}
+}
+
+// E5: an agent that stays for the next run keeps no byte of this one on disk.
+func TestE5_NoByteIsLeftOfWhatWasAcknowledged(t *testing.T) {
+	dir := t.TempDir()
+	s := newSpool(dir, Out, 1<<30)
+	for _, said := range []string{"first", "second", ""} {
+		if err := s.write([]byte(said)); err != nil {
+			t.Fatal(err)
+		}
+		s.ack(s.length())
+		if diff := cmp.Diff(map[string]string{segmentFile(Out, s.length()): ""}, contents(t, dir)); diff != "" {
+			t.Errorf("after %q: %s", said, diff)
+		}
+		if got := SpoolEnd(dir, Out); got != s.length() {
+			t.Errorf("ends at %d, want %d", got, s.length())
+		}
+		if n, err := ReadSpool(dir, Out, s.length(), make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
+			t.Errorf("at the end: %d, %v", n, err)
+		}
+		if _, err := ReadSpool(dir, Out, s.length()-1, make([]byte, 1)); !errors.Is(err, ErrGap) {
+			t.Errorf("what was dropped: %v, want ErrGap", err)
+		}
+	}
+	if err := s.write([]byte("third")); err != nil {
+		t.Fatal(err)
+	}
+	if got := readSpool(t, dir, Out, 11); string(got) != "third" || SpoolEnd(dir, Out) != 16 {
+		t.Errorf("then %q, up to %d", got, SpoolEnd(dir, Out))
+	}
+}
+
+// A disk that has no room for one more file, played by a process that may open none.
+func TestE5_NoByteIsLeftOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	s := newSpool(dir, Out, 1<<30)
+	if err := s.write([]byte("first")); err != nil {
+		t.Fatal(err)
+	}
+	withoutFiles(t, func() { s.ack(5) })
+	if diff := cmp.Diff(map[string]string{segmentFile(Out, 5): ""}, contents(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+	if err := s.write([]byte("second")); err != nil {
+		t.Fatal(err)
+	}
+	if got := readSpool(t, dir, Out, 5); string(got) != "second" || SpoolEnd(dir, Out) != 11 {
+		t.Errorf("then %q, up to %d", got, SpoolEnd(dir, Out))
+	}
+}
+
+// withoutFiles does something while no file can be opened.
+func withoutFiles(t *testing.T, do func()) {
+	t.Helper()
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	none := was
+	none.Cur = 0
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	do()
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Once the agent has ended its runtime's directory may be going: nothing is made there any more.
+func TestSpool_MakesNoFileAfterTheEnd(t *testing.T) {
+	dir := t.TempDir() + "/spool"
+	s := newSpool(dir, Out, 1<<30)
+	if err := errors.Join(s.write([]byte("all")), s.sync(), os.RemoveAll(dir)); err != nil {
+		t.Fatal(err)
+	}
+	s.ack(3)
+	if _, err := os.Stat(dir); err == nil {
+		t.Errorf("%q", contents(t, dir))
+	}
+}
+
+// contents are the files of a directory.
+func contents(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[e.Name()] = string(data)
+	}
+	return all
+}
+
+// Whatever is written and acknowledged, and wherever an ack stops: the names and sizes of the files alone tell the end,
+// what was not acknowledged is there, and of what was, no more than shares a file with it.
+func TestSpool_Model(t *testing.T) {
+	base := t.TempDir()
+	rapid.Check(t, func(rt *rapid.T) {
+		dir, err := os.MkdirTemp(base, "")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		m := &spoolModel{dir: dir, spool: newSpool(dir, Out, 1<<30)}
+		m.spool.segment = 10
+		rt.Repeat(map[string]func(*rapid.T){
+			"write":   m.write,
+			"ack":     m.ack,
+			"ack all": func(*rapid.T) { m.acked = len(m.all); m.spool.ack(int64(m.acked)) },
+			"cut ack": m.cutAck,
+			"":        func(rt *rapid.T) { m.check(t, rt) },
+		})
+	})
+}
+
+// spoolModel is a spool and what it should hold.
+type spoolModel struct {
+	dir   string
+	spool *spool
+	all   []byte
+	acked int
+}
+
+func (m *spoolModel) write(rt *rapid.T) {
+	p := rapid.SliceOfN(rapid.Byte(), 1, 15).Draw(rt, "bytes")
+	if err := m.spool.write(p); err != nil {
+		rt.Fatal(err)
+	}
+	m.all = append(m.all, p...)
+}
+
+func (m *spoolModel) ack(rt *rapid.T) {
+	m.acked = rapid.IntRange(m.acked, len(m.all)).Draw(rt, "acknowledged")
+	m.spool.ack(int64(m.acked))
+}
+
+// cutAck is as much of an ack of all as a shim does that is killed before it removes anything. What that leaves on disk
+// is checked.
+func (m *spoolModel) cutAck(*rapid.T) {
+	if m.spool.end > m.spool.first {
+		m.spool.renew()
+	}
+}
+
+func (m *spoolModel) check(t *testing.T, rt *rapid.T) {
+	if got := SpoolEnd(m.dir, Out); got != int64(len(m.all)) {
+		rt.Errorf("ends at %d, want %d", got, len(m.all))
+	}
+	if got := readSpool(t, m.dir, Out, int64(m.acked)); !bytes.Equal(got, m.all[m.acked:]) {
+		rt.Errorf("%q, want %q", got, m.all[m.acked:])
+	}
+	firsts := segmentsOf(m.dir, Out)
+	if len(firsts) > 1 && firsts[1] <= int64(m.acked) {
+		rt.Errorf("files at %d with %d acknowledged", firsts, m.acked)
+	}
+	if m.acked == len(m.all) && m.acked > 0 && firsts[0] != int64(m.acked) {
+		rt.Errorf("files at %d with all of %d acknowledged", firsts, m.acked)
 	}
 }
 
