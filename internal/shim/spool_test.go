@@ -273,9 +273,12 @@ func TestInput_EachOperationOnce(t *testing.T) {
 	if got, err := in.write(Input{N: 4, Op: "b", Data: []byte("three\n")}); err != nil || got.Written { // not by itself
 		t.Errorf("%+v, %v", got, err)
 	}
+	if _, err := in.write(Input{N: 5, Op: "b"}); !errors.Is(err, errConflict) {
+		t.Errorf("%v, want a conflict", err)
+	}
 	in.end()
 	in.end()
-	if _, err := in.write(Input{N: 5, Op: "c"}); !errors.Is(err, errEnded) {
+	if _, err := in.write(Input{N: 6, Op: "c"}); !errors.Is(err, errEnded) {
 		t.Errorf("%v, want ended", err)
 	}
 	if pipe.String() != "one\n" {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"io/fs"
 	"os"
@@ -30,7 +31,16 @@ type input struct {
 	mu   sync.Mutex
 	pipe io.WriteCloser // nil once ended
 	log  *os.File
-	ops  map[string]Input // by operation, with what became of it
+	seed maphash.Seed
+	ops  map[string]outcome
+}
+
+// outcome is what became of an operation. Of its data a hash is enough to tell that it comes again with other: an agent
+// may stay for many turns, and each may be of megabytes.
+type outcome struct {
+	data    uint64
+	written bool
+	err     string
 }
 
 func newInput(path string, pipe io.WriteCloser) (*input, error) {
@@ -38,7 +48,7 @@ func newInput(path string, pipe io.WriteCloser) (*input, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open record of the input: %w", state.Full(err))
 	}
-	return &input{pipe: pipe, log: f, ops: map[string]Input{}}, nil
+	return &input{pipe: pipe, log: f, seed: maphash.MakeSeed(), ops: map[string]outcome{}}, nil
 }
 
 var (
@@ -50,11 +60,13 @@ var (
 func (in *input) write(want Input) (Input, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	sum := maphash.Bytes(in.seed, want.Data)
 	if known, ok := in.ops[want.Op]; ok {
-		if string(known.Data) != string(want.Data) {
-			return known, errConflict
+		want.Written, want.Error = known.written, known.err
+		if known.data != sum {
+			return want, errConflict
 		}
-		return known, nil
+		return want, nil
 	}
 	if in.pipe == nil {
 		return want, errEnded
@@ -70,7 +82,7 @@ func (in *input) write(want Input) (Input, error) {
 		done.Error = err.Error()
 	}
 	want.Written, want.Error = done.Written, done.Error
-	in.ops[want.Op] = want
+	in.ops[want.Op] = outcome{sum, want.Written, want.Error}
 	return want, in.record(done)
 }
 
