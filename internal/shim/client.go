@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -34,7 +36,9 @@ type Written struct {
 type Control struct {
 	link   *link
 	events chan Event
-	env    chan []string
+	env    chan []string // capacity 1: the newest answer
+	closed chan struct{}
+	close  func()
 	n      atomic.Int64
 	Hello  *Event // what an adopted shim said first: agent, exit, ends
 }
@@ -124,32 +128,97 @@ func Adopt(conn net.Conn, epoch int64) (*Control, error) {
 }
 
 func newControl(l *link) *Control {
-	return &Control{link: l, events: make(chan Event, 16), env: make(chan []string, 1)}
+	c := &Control{link: l, events: make(chan Event), env: make(chan []string, 1), closed: make(chan struct{})}
+	c.close = sync.OnceFunc(func() { close(c.closed) })
+	return c
 }
 
-// Events are what the shim says. The channel is closed when the connection is gone. It must be read.
+// Events are what the shim says. The channel is closed when the connection is gone and all was read, or by Close. Who
+// waits for something else meanwhile need not read it: the shim is always listened to, since it lets go of a controller
+// that is not.
 func (c *Control) Events() <-chan Event { return c.events }
 
+// listen hands on what the shim says, until all of it was read or nobody wants it any more. What was not read yet is
+// bounded by what we asked for: the start, the exit, how far the spools have grown, and an answer to each write.
 func (c *Control) listen() {
 	defer close(c.events)
+	heard := make(chan Event)
+	go c.hear(heard)
+	var waiting []Event
+	for heard != nil || len(waiting) > 0 {
+		var next Event
+		var to chan<- Event // nil, to which nothing is sent, as long as there is nothing
+		if len(waiting) > 0 {
+			next, to = waiting[0], c.events
+		}
+		select {
+		case ev, ok := <-heard:
+			if !ok {
+				heard = nil
+				continue
+			}
+			waiting = await(waiting, ev)
+		case to <- next:
+			waiting = waiting[1:]
+		case <-c.closed:
+			return
+		}
+	}
+}
+
+// await puts an event behind those that wait to be read. Of the spools' ends the newest count, and they may be told
+// early: the bytes are there.
+func await(waiting []Event, ev Event) []Event {
+	i := slices.IndexFunc(waiting, Event.grown)
+	if i < 0 || !ev.grown() {
+		return append(waiting, ev)
+	}
+	waiting[i] = ev
+	return waiting
+}
+
+// grown reports whether the event just says how far the spools have grown.
+func (e Event) grown() bool { return e.Started == nil && e.Exit == nil && e.Written == nil }
+
+// hear decodes what the shim says until the connection is gone.
+func (c *Control) hear(to chan<- Event) {
+	defer close(to)
 	for {
 		m, err := c.link.receive()
 		if err != nil {
 			return
 		}
-		switch m.M {
-		case "started":
-			c.events <- Event{Started: m.Agent}
-		case "data":
-			c.events <- Event{Out: m.Out, Err: m.Err}
-		case "exit":
-			c.events <- Event{Exit: m.Exit}
-		case "written":
-			c.events <- Event{Written: &Written{N: m.N, Op: m.Op, Error: m.Error}}
-		case "env":
-			c.env <- m.Env
+		ev, ok := c.event(m)
+		if !ok {
+			continue
+		}
+		select {
+		case to <- ev:
+		case <-c.closed:
+			return
 		}
 	}
+}
+
+// event is what a message says. An environment is for who asked for it; if he has gone, for the next one.
+func (c *Control) event(m message) (Event, bool) {
+	switch m.M {
+	case "started":
+		return Event{Started: m.Agent}, m.Agent != nil
+	case "data":
+		return Event{Out: m.Out, Err: m.Err}, true
+	case "exit":
+		return Event{Exit: m.Exit}, m.Exit != nil
+	case "written":
+		return Event{Written: &Written{N: m.N, Op: m.Op, Error: m.Error}}, true
+	case "env":
+		select {
+		case <-c.env:
+		default:
+		}
+		c.env <- m.Env
+	}
+	return Event{}, false
 }
 
 // Environment asks for the environment that the agent was started with, until limit fires.
@@ -183,8 +252,11 @@ func (c *Control) Write(op string, after int64, data []byte) error {
 // End closes the agent's input.
 func (c *Control) End() error { return c.link.send(message{M: "end"}) }
 
-// Close lets go of the shim, which goes on.
-func (c *Control) Close() { _ = c.link.conn.Close() }
+// Close lets go of the shim, which goes on. It may be called again.
+func (c *Control) Close() {
+	c.close()
+	_ = c.link.conn.Close()
+}
 
 // Dead takes the lock of a runtime as the proof that its shim is dead. state.ErrLocked: it lives.
 func Dead(d *state.Dir, runtime string) (unlock func(), err error) {
