@@ -16,7 +16,7 @@ import (
 // role makes this test binary play another program instead of running the tests.
 const role = "PROC_TEST_ROLE"
 
-var roles = map[string]func(){"spawner": spawner, "headless": headless}
+var roles = map[string]func(){"spawner": spawner, "headless": headless, "locker": locker}
 
 func TestMain(m *testing.M) {
 	if play := roles[os.Getenv(role)]; play != nil {
@@ -71,6 +71,35 @@ func headless() {
 			select {}
 		}()
 		time.Sleep(time.Millisecond) // frees the first thread, should it be this goroutine's
+	}
+}
+
+// lockVariable names the file that a locker locks, lockKind how.
+const (
+	lockVariable = "PROC_TEST_LOCK"
+	lockKind     = "PROC_TEST_LOCK_KIND"
+)
+
+// locker locks a file and keeps it.
+func locker() {
+	f, err := os.OpenFile(os.Getenv(lockVariable), os.O_RDWR, 0)
+	if err != nil {
+		panic(err)
+	}
+	whole := unix.Flock_t{Type: unix.F_WRLCK}
+	switch os.Getenv(lockKind) {
+	case "flock":
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
+	case "posix":
+		err = unix.FcntlFlock(f.Fd(), unix.F_SETLK, &whole)
+	case "of the open file":
+		err = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &whole)
+	}
+	if err != nil {
+		panic(err)
+	}
+	for {
+		time.Sleep(time.Hour)
 	}
 }
 

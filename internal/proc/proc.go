@@ -164,6 +164,17 @@ func SignalGroup(pgid int, sig syscall.Signal) error {
 	return nil
 }
 
+// TokenOf is the value of a variable in the environment that a process was started with; false if it has none, or it
+// cannot be read any more.
+func TokenOf(id Identity, variable string) (string, bool) {
+	value, ok := Variable(id.PID, variable)
+	// Checked after the read: who has the pid now and had it when he was identified had it in between.
+	if !ok || id.check() != nil {
+		return "", false
+	}
+	return value, true
+}
+
 // Descendants returns the live processes below root, as Tree does.
 func Descendants(root int, spare func(Stat, []string) bool) ([]Identity, error) {
 	living, _, err := Tree(root, spare)
