@@ -37,6 +37,8 @@ type follower struct {
 	shown   int         // events so far
 	text    record.Tail // with JSON, or of an agent: the result's text so far
 	message string      // of which it is
+	midline bool        // what is shown as it comes has not ended its line
+	ask     *asker      // nil without a terminal
 	signals chan os.Signal
 	early   os.Signal // one that came while the order was given, which stands all the same
 	signal  os.Signal // the first that came to a run that is followed
@@ -120,6 +122,10 @@ func (f *follower) follow() error {
 				return err
 			}
 			f.tell("%s", stage)
+		case line := <-f.ask.line():
+			f.ask.heard(line)
+		case r := <-f.ask.result():
+			f.ask.given(r)
 		case s := <-f.signals:
 			if err := f.interrupted(s); err != nil {
 				return err
@@ -132,6 +138,7 @@ func (f *follower) follow() error {
 			if pace = min(2*pace, lookMost); f.shown > before {
 				pace = lookEvery
 			}
+			f.ask.next()
 			tick.Reset(pace)
 		}
 	}
@@ -190,13 +197,16 @@ func (f *follower) await(ctx context.Context) <-chan waited {
 		var w waited
 		w.err = f.a.call(ctx, f.d, func(c *rpc.Client) error {
 			return c.Call(ctx, api.MethodCreate, f.create, nil)
-		}, api.MethodWait, api.Wait{ID: f.c.Spec.ID, Attempt: f.c.Spec.Desired.Attempt}, &w.execution)
+		}, api.MethodWait, api.Wait{
+			ID: f.c.Spec.ID, Attempt: f.c.Spec.Desired.Attempt, Answers: f.ask != nil,
+		}, &w.execution)
 		done <- w
 	}()
 	return done
 }
 
 func (f *follower) ended(ctx context.Context, w waited) error {
+	f.ask.withdraw()
 	if w.err != nil {
 		if ctx.Err() != nil && f.a.ctx.Err() == nil {
 			return api.E(api.CodeTimeout, "%s goes on: it has not ended within %s", f.c.Spec.ID, f.v.Timeout).
@@ -207,7 +217,7 @@ func (f *follower) ended(ctx context.Context, w waited) error {
 	if err := f.pump(); err != nil {
 		return err
 	}
-	if err := f.conclude(); err != nil {
+	if err := f.conclude(w.execution); err != nil {
 		return err
 	}
 	w.execution.Replayed = !f.creator()
@@ -222,6 +232,7 @@ func (f *follower) interrupted(s os.Signal) error {
 		return signalled(s)
 	}
 	f.signal = s
+	f.ask.withdraw()
 	f.a.say("stopping %s; once more leaves it to itself", f.c.Spec.ID)
 	_, err := record.Cancel(f.a.ctx, f.d, f.c.Folder, api.Cancel{
 		Action: "stop", Reason: "the verb that ordered it got " + signalName(s), RequestedAt: time.Now().UTC(),
@@ -251,11 +262,15 @@ func signalled(s os.Signal) error {
 // pump prints what the journal has of this attempt by now.
 func (f *follower) pump() error {
 	if f.reader == nil {
-		e, err := record.View(f.d, f.c.Folder)
-		if err != nil || e.Session == "" || e.Attempt < f.c.Spec.Desired.Attempt {
+		st, err := state.Read[record.Status](f.d, record.StatusFile(f.c.Folder))
+		early := st.Session == "" || session.Phase(st.Phase) == session.Queued
+		if err != nil || early || st.Attempt < f.c.Spec.Desired.Attempt {
 			return ignoreAbsent(err)
 		}
-		f.reader = journal.NewReader(f.d.Path(record.JournalDir(e.Session)), 0)
+		if st.Attempt > f.c.Spec.Desired.Attempt {
+			st.Since = 0 // it is of a later attempt
+		}
+		f.reader = journal.NewReader(f.d.Path(record.JournalDir(st.Session)), st.Since)
 	}
 	for {
 		events, err := f.reader.Next()
@@ -302,6 +317,9 @@ func (f *follower) end(e api.Execution) error {
 	if f.v.Verbose || (!f.v.JSON && code != 0) {
 		f.a.say("%s", verdictLine(e))
 	}
+	if warm := f.c.Spec.Limits.Warm; warm > 0 && code == 0 && f.creator() {
+		f.tell("its agent is kept for %s", warm)
+	}
 	if f.signal != nil {
 		return signalled(f.signal)
 	}
@@ -315,9 +333,21 @@ func (f *follower) end(e api.Execution) error {
 func waitsFor(e api.Execution) error {
 	why := "has not ended"
 	if e.WaitingFor != nil {
-		why = "waits: " + reason(*e.WaitingFor)
+		why = "waits: " + reason(e)
 	}
-	return api.E(api.CodeWaiting, "%s %s", e.ID, why).WithNext(e.Next)
+	return api.E(api.CodeWaiting, "%s %s", e.ID, why).WithNext(next(e))
+}
+
+// next is what helps a run that waits.
+func next(e api.Execution) string {
+	switch len(e.Permissions) {
+	case 0:
+		return e.Next
+	case 1:
+		id := e.Permissions[0].ID
+		return "pintle allow " + id + ", or pintle deny " + id
+	}
+	return "pintle approvals"
 }
 
 // verdictLine says in one line how a run ended.

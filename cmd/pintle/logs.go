@@ -1,10 +1,12 @@
 package main
 
 import (
+	"strings"
 	"time"
 
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
 	"github.com/pintle/pintle/state/journal"
 )
@@ -15,7 +17,7 @@ type logsVerb struct {
 	Follow bool   `short:"f" help:"Go on until the run has ended."`
 	Since  uint64 `help:"Only events behind this sequence." placeholder:"SEQ"`
 	Tail   int    `default:"-1" help:"Only the last lines, or with --json events." placeholder:"N"`
-	ID     string `arg:"" help:"The run."`
+	ID     string `arg:"" help:"The run, or a session: all its runs."`
 }
 
 // Run prints what the agent said, from the journal: it needs no supervisor and starts none.
@@ -27,7 +29,8 @@ func (v *logsVerb) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	l := &logger{a: a, d: d, v: v, folder: folder, id: e.ID, since: v.Since}
+	l := &logger{a: a, d: d, v: v, folder: folder, id: e.ID, session: e.Session, since: v.Since}
+	l.all = strings.HasPrefix(v.ID, "s-") && session.Generated(v.ID)
 	if v.Tail >= 0 {
 		if err := l.seek(v.Tail); err != nil {
 			return err
@@ -36,17 +39,19 @@ func (v *logsVerb) Run(a *app) error {
 	return l.run()
 }
 
-// logger prints the journal of one run.
+// logger prints the journal of one run, or of a session.
 type logger struct {
-	a      *app
-	d      *state.Dir
-	v      *logsVerb
-	folder string
-	id     string
-	since  uint64 // only events behind this one
-	from   place  // with --tail: where to begin
-	reader *journal.Reader
-	alone  time.Time // since when nobody supervises a run that has ended
+	a       *app
+	d       *state.Dir
+	v       *logsVerb
+	folder  string // of the run; of a session, of its newest
+	id      string
+	session string
+	all     bool   // of the session's runs, and not of this one alone
+	since   uint64 // only events behind this one
+	from    place  // with --tail: where to begin
+	reader  *journal.Reader
+	alone   time.Time // since when nobody supervises a run that has ended
 }
 
 // followEvery is how often a follower that found nothing looks again, at most.
@@ -76,7 +81,7 @@ func (l *logger) run() error {
 func (l *logger) done() (bool, error) {
 	var why error
 	if l.v.Follow {
-		e, err := record.View(l.d, l.folder)
+		e, err := l.newest()
 		if err != nil || session.Phase(e.Phase) != session.Ended {
 			return false, err
 		}
@@ -96,6 +101,18 @@ func (l *logger) done() (bool, error) {
 			return true, why
 		}
 	}
+}
+
+// newest is the run whose end is the end of what is followed.
+func (l *logger) newest() (api.Execution, error) {
+	e, err := record.View(l.d, l.folder)
+	if err != nil || !l.all || session.Phase(e.Phase) != session.Ended {
+		return e, err
+	}
+	if l.folder, err = record.Find(l.d, l.session); err != nil {
+		return e, err
+	}
+	return record.View(l.d, l.folder)
 }
 
 // forsaken reports whether for long nobody was there to take in the end of a run that is over. Until it is taken in,
@@ -118,15 +135,13 @@ func (l *logger) pump() (bool, error) {
 // read has each event of the run that is there and was not read yet, and reports whether there was anything.
 func (l *logger) read(each func(journal.Event) error) (bool, error) {
 	if l.reader == nil {
-		e, err := record.View(l.d, l.folder)
-		if err != nil || e.Session == "" {
+		if err := l.open(); l.reader == nil {
 			return false, err
 		}
-		l.reader = journal.NewReader(l.d.Path(record.JournalDir(e.Session)), l.since)
 	}
 	events, err := l.reader.Next()
 	for _, e := range events {
-		if e.Execution != l.id {
+		if e.Execution != l.id && !l.all {
 			continue
 		}
 		if err := each(e); err != nil {
@@ -134,6 +149,24 @@ func (l *logger) read(each func(journal.Event) error) (bool, error) {
 		}
 	}
 	return len(events) > 0, err
+}
+
+// open opens the journal, behind what is of no interest, once there is one.
+func (l *logger) open() error {
+	if l.all {
+		l.reader = journal.NewReader(l.d.Path(record.JournalDir(l.session)), l.since)
+		return nil
+	}
+	st, err := state.Read[record.Status](l.d, record.StatusFile(l.folder))
+	if err != nil || st.Session == "" {
+		return ignoreAbsent(err)
+	}
+	since := l.since
+	if len(st.Attempts) == 0 {
+		since = max(since, st.Since)
+	}
+	l.reader = journal.NewReader(l.d.Path(record.JournalDir(st.Session)), since)
+	return nil
 }
 
 func (l *logger) show(e journal.Event) error {

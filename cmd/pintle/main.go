@@ -39,6 +39,10 @@ type verb struct {
 func verbs() []verb {
 	return []verb{
 		{"run", func() any { return &runVerb{} }, "Give an order, once: run a prompt or a command and wait for its result."},
+		{"send", func() any { return &sendVerb{} }, "Give a session's agent its next prompt: run --session ID."},
+		{"approvals", func() any { return &approvalsVerb{} }, "List what agents ask for and nobody has answered."},
+		{"allow", func() any { return &allowVerb{} }, "Allow what an agent asks for."},
+		{"deny", func() any { return &denyVerb{} }, "Refuse an agent what it asks for."},
 		{"ps", func() any { return &psVerb{} }, "List runs."},
 		{"show", func() any { return &showVerb{} }, "Show one run."},
 		{"result", func() any { return &resultVerb{} }, "Print a run's result and exit with its code."},
@@ -158,8 +162,9 @@ func (a *app) fail(err error) int {
 			Message  string   `json:"message"`
 			ExitCode int      `json:"exitCode"`
 			Fields   []string `json:"fields,omitempty"`
+			Winner   any      `json:"winner,omitempty"`
 			Next     string   `json:"next,omitempty"`
-		}{"error", e.Code, e.Message, e.Code.Exit(), e.Fields, e.Next})
+		}{"error", e.Code, e.Message, e.Code.Exit(), e.Fields, e.Data["winner"], e.Next})
 		return e.Code.Exit()
 	}
 	a.say("%s", oneLine(e.Message))

@@ -12,11 +12,11 @@ import (
 
 // show prints one event of the attempt that is being waited for.
 func (f *follower) show(e journal.Event) error {
-	if e.Turn != fmt.Sprintf("t%d", f.c.Spec.Desired.Attempt) {
+	if e.Execution != f.c.Spec.ID || e.Turn != fmt.Sprintf("t%d", f.c.Spec.Desired.Attempt) {
 		return nil
 	}
-	if e.Type == "turn_started" {
-		f.tell("starting")
+	if err := f.moved(e); err != nil {
+		return err
 	}
 	b, err := spoken(e)
 	if err != nil {
@@ -31,7 +31,18 @@ func (f *follower) show(e journal.Event) error {
 	if f.v.JSON || (f.spokenTo() && !f.live()) {
 		return nil
 	}
+	if len(b) > 0 && f.live() {
+		f.midline = b[len(b)-1] != '\n'
+	}
 	return f.a.write(e.Type, b, f.sink)
+}
+
+// breakLine ends a line of what is shown as it comes, before something else is said.
+func (f *follower) breakLine() {
+	if f.midline {
+		f.midline = false
+		fmt.Fprintln(f.a.stdout)
+	}
 }
 
 // spokenTo reports whether the run's text is its last message, and not all that it says.
@@ -47,6 +58,7 @@ func (f *follower) hear(e journal.Event, b []byte) {
 	if json.Unmarshal(e.Data, &c) == nil && c.MessageID != f.message {
 		f.message = c.MessageID
 		f.text.Reset()
+		f.breakLine()
 	}
 	f.text.Add(b)
 }
@@ -84,13 +96,15 @@ func (a *app) event(e journal.Event) {
 	a.print(e)
 }
 
-// conclude prints an agent's text, if it was not shown as it came.
-func (f *follower) conclude() error {
+// conclude prints an agent's text, if it was not shown as it came. What it said so far is not the text yet.
+func (f *follower) conclude(e api.Execution) error {
 	switch {
 	case f.v.JSON || !f.spokenTo():
 		return nil
 	case f.live():
-		fmt.Fprintln(f.a.stdout)
+		f.breakLine()
+		return nil
+	case e.ExitCode == nil:
 		return nil
 	}
 	return printText(f.sink, f.c.Spec.Payload.Provider, f.text.Bytes())

@@ -3,13 +3,14 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/rpc/api"
@@ -85,8 +86,10 @@ func mute(s string) string {
 }
 
 // loud reports whether mute looks at a character: bytes that are no UTF-8 come as RuneError, which Quote leaves as
-// it is if it was one in truth.
-func loud(r rune) bool { return r != '\n' && (unicode.IsControl(r) || r == utf8.RuneError) }
+// it is if it was one in truth. What turns the direction of writing shows words in another order than they have.
+func loud(r rune) bool {
+	return r != '\n' && (unicode.IsControl(r) || r == utf8.RuneError || unicode.Is(unicode.Bidi_Control, r))
+}
 
 // shown is data as standard output gets it: raw, unless it is a terminal.
 func (a *app) shown(s string) string {
@@ -96,12 +99,23 @@ func (a *app) shown(s string) string {
 	return mute(s)
 }
 
-// terminal reports whether somebody may be looking.
-func terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+// terminal reports whether somebody may be looking, or typing: /dev/null is a device too, and nobody's.
+func terminal(stream any) bool {
+	f, ok := stream.(*os.File)
 	if !ok {
 		return false
 	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	is := false
+	control(f, func(fd int) {
+		_, err := unix.IoctlGetTermios(fd, getTermios)
+		is = err == nil
+	})
+	return is
+}
+
+// control has something asked of an open file's device. Fd would make it blocking for everybody who shares it.
+func control(f *os.File, ask func(fd int)) {
+	if raw, err := f.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { ask(int(fd)) })
+	}
 }

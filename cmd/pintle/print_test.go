@@ -16,6 +16,7 @@ func TestTalkDoesNotSpeakToTheTerminal(t *testing.T) {
 		"\x9b31m":                      `\x9b31m`,
 		"\ufffd \"quoted\" \\x1b \xff": "\ufffd \"quoted\" \\x1b \\xff",
 		"two\nlines":                   "two\nlines",
+		"a \u202eb\u2066":              `a \u202eb\u2066`,
 	} {
 		if got := mute(s); got != want {
 			t.Errorf("%q: %q; want %q", s, got, want)

@@ -9,6 +9,7 @@ import (
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state/journal"
 )
 
 // tell says on standard error, with -v, how the run moves. Without -v nothing is told, on a terminal either:
@@ -63,12 +64,37 @@ func (f *follower) stage(ctx context.Context) string {
 	switch {
 	case err != nil || e.Attempt != f.c.Spec.Desired.Attempt:
 		return ""
+	case e.WaitingFor != nil && e.WaitingFor.Kind == "needs_approval":
+		return "" // its events tell it
 	case session.Phase(e.Phase) == session.Running && e.Runtime != nil:
 		return fmt.Sprintf("running, pid %d", e.Runtime.PID)
 	case e.WaitingFor != nil:
-		return "waiting: " + reason(*e.WaitingFor)
+		return "waiting: " + reason(e)
 	}
 	return ""
+}
+
+// moved tells of an event, and has what the agent asks for put to whoever sits there.
+func (f *follower) moved(e journal.Event) error {
+	switch e.Type {
+	case "turn_started":
+		f.tell("starting")
+	case "permission_requested":
+		p, err := requested(e)
+		if err != nil {
+			return err
+		}
+		f.tell("waiting: %s asks %s", f.c.Spec.Payload.Provider, asks(p.Title, p.Reason))
+		f.ask.add(p)
+	case "permission_resolved":
+		r, err := resolved(e)
+		if err != nil {
+			return err
+		}
+		f.tell("%s", verdict(r.Decision, r.By))
+		f.ask.settle(r)
+	}
+	return nil
 }
 
 // sight asks the supervisor, or looks at the record if none answers. It starts none: await does.
@@ -86,10 +112,24 @@ func (f *follower) sight(ctx context.Context) (api.Execution, error) {
 }
 
 // reason says in a few words for what a run waits.
-func reason(w api.WaitingFor) string {
+func reason(e api.Execution) string {
+	w := *e.WaitingFor
+	switch {
+	case len(e.Permissions) > 0:
+		var all []string
+		for _, p := range e.Permissions {
+			all = append(all, asks(p.Title, p.Reason))
+		}
+		return e.Provider + " asks " + strings.Join(all, ", and ")
+	case w.Kind == "session" && len(w.Names) == 1:
+		return "behind " + w.Names[0]
+	}
 	line := w.Kind
 	if len(w.Names) > 0 {
 		line += fmt.Sprintf(" %v", w.Names)
+	}
+	if w.Until != nil {
+		line += " at " + w.Until.Local().Format(time.DateTime)
 	}
 	if w.Detail != "" {
 		line += ": " + w.Detail

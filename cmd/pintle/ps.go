@@ -135,6 +135,8 @@ func stateWord(e api.Execution) string {
 		return e.Outcome + " (archived)"
 	case e.Outcome != "":
 		return e.Outcome
+	case e.WaitingFor != nil:
+		return e.Phase + " (" + e.WaitingFor.Kind + ")"
 	}
 	return e.Phase
 }

@@ -21,7 +21,7 @@ func (v *recoverVerb) Run(a *app) error {
 		return err
 	}
 	if !settled(e) {
-		err := a.call(a.ctx, d, nil, api.MethodRecover, api.Recover{ID: v.ID, AssertDead: v.AssertDead}, &e)
+		err := a.call(a.ctx, d, nil, api.MethodRecover, api.Recover{ID: e.ID, AssertDead: v.AssertDead}, &e)
 		if err != nil {
 			return err
 		}

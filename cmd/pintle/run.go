@@ -29,18 +29,27 @@ import (
 
 // runVerb is `pintle run`.
 type runVerb struct {
+	Agent   string   `short:"a" help:"Agent to run; command runs what follows --." placeholder:"AGENT"`
+	Session string   `help:"Go on in the conversation of a session, or of a run." placeholder:"ID"`
+	Words   []string `arg:"" optional:"" name:"prompt" help:"The prompt; for a command, CMD ARG… after --."`
+	orderFlags
+}
+
+// orderFlags is what an order can be told, whoever carries it out.
+type orderFlags struct {
 	output
 	ID          *string       `name:"id" help:"Key of this order: the same key runs once." placeholder:"KEY"`
 	Attempt     int           `help:"Number of the attempt (GITHUB_RUN_ATTEMPT, say): each is launched at most once." placeholder:"N"`
 	IfExists    string        `name:"if-exists" enum:"join,fail" default:"join" help:"What a repeat does: join or fail."`
-	Agent       string        `short:"a" help:"Agent to run; command runs what follows --." placeholder:"AGENT"`
 	Model       string        `short:"m" help:"Model that the agent is to use." placeholder:"MODEL"`
 	Approve     string        `enum:",none,reads,edits,all" default:"" help:"What the agent may do unasked: none, reads, edits, all; by default as it is configured." placeholder:"WHAT"`
-	Unattended  string        `enum:",fail,deny" default:"" help:"What it asks for with nobody there: fail ends the run (5), deny refuses the agent." placeholder:"WHAT"`
+	Unattended  string        `enum:",fail,deny,park" default:"" help:"What it asks for with nobody there: fail ends the run (5), deny refuses the agent, park waits for an answer (15)." placeholder:"WHAT"`
 	AgentArg    []string      `name:"agent-arg" sep:"none" help:"One more argument for the agent's command line." placeholder:"ARG"`
 	Dir         string        `short:"C" name:"dir" help:"Directory to run in." placeholder:"DIR"`
 	Timeout     time.Duration `help:"Deadline of the run; of a repeat, of its waiting." placeholder:"D"`
 	IdleTimeout time.Duration `name:"idle-timeout" help:"End the run after so long without a sign of life." placeholder:"D"`
+	Retries     int           `help:"How often what had begun, and died or failed for a passing cause, goes on in its conversation." placeholder:"N"`
+	Warm        time.Duration `help:"Keep the agent's process so long for the session's next run." placeholder:"D"`
 	Env         []string      `sep:"none" help:"Pass more of the environment: NAME, a glob, or NAME=VALUE." placeholder:"NAME[=V]"`
 	Secret      []string      `sep:"none" help:"Pass a variable and mask its value: NAME or NAME=@FILE." placeholder:"NAME"`
 	Label       []string      `sep:"none" help:"Label the run." placeholder:"K=V"`
@@ -49,7 +58,6 @@ type runVerb struct {
 	Detach      bool          `short:"d" help:"Return at once; print the id."`
 	Verbose     bool          `short:"v" xor:"talk" help:"Tell on standard error how the run moves."`
 	Quiet       bool          `short:"q" xor:"talk" help:"Say nothing but errors."`
-	Words       []string      `arg:"" optional:"" name:"prompt" help:"The prompt; for a command, CMD ARG… after --."`
 }
 
 // order is what a command line asks for, checked as far as words go.
@@ -75,6 +83,9 @@ func (v *runVerb) Run(a *app) error {
 		}
 	}
 	f := &follower{a: a, v: v, create: createOf(o.spec.ID, o.env)}
+	if v.attended(a) {
+		f.ask = newAsker(f)
+	}
 	if !v.Detach {
 		f.heed()
 		defer signal.Stop(f.signals)
@@ -117,17 +128,22 @@ func (v *runVerb) order(a *app, cfg config.Config) (order, error) {
 	if err != nil {
 		return o, err
 	}
-	cwd, err := v.cwd()
+	if err := v.check(); err != nil {
+		return o, err
+	}
+	talk, err := v.converse(a)
 	if err != nil {
 		return o, err
 	}
-	if err := v.check(); err != nil {
+	cwd, err := v.cwd(talk)
+	if err != nil {
 		return o, err
 	}
 	payload, err := v.payload(a, cfg, cwd)
 	if err != nil {
 		return o, err
 	}
+	payload.Session = talk.Session
 	labels, err := labels(v.Label)
 	if err != nil {
 		return o, err
@@ -135,15 +151,20 @@ func (v *runVerb) order(a *app, cfg config.Config) (order, error) {
 	if o.env, err = v.environment(a, cfg); err != nil {
 		return o, err
 	}
-	if err := plain(payload.Argv, o.env); err != nil {
+	if err := plain(payload, o.env); err != nil {
 		return o, err
 	}
 	path, lookErr := programOf(payload, o.env.Vars["PATH"])
-	o.fresh = func() error { return lookErr }
+	o.fresh = func() error {
+		if lookErr != nil {
+			return lookErr
+		}
+		return a.fits(o.spec)
+	}
 	limit := cmp.Or(v.Timeout, time.Duration(cfg.Deadlines.Run))
 	o.spec = record.Spec{
 		ID: id, Controller: session.Local, CreatedAt: time.Now().UTC(), Payload: payload, Labels: labels, Path: path,
-		Limits: record.Limits{Timeout: limit, IdleTimeout: v.idle(payload, cfg)},
+		Limits: v.limits(a, payload, cfg, limit),
 		Environment: record.Environment{
 			Values: o.env.Stored(), Names: o.env.Names(), Secrets: o.env.SecretNames(), Umask: processUmask(),
 		},
@@ -160,6 +181,14 @@ func programOf(p session.Payload, path string) (string, error) {
 	return locate(p.Provider, p.Cwd, path)
 }
 
+// limits bound the run, and are no part of what makes two orders equal.
+func (v *runVerb) limits(a *app, p session.Payload, cfg config.Config, whole time.Duration) record.Limits {
+	return record.Limits{
+		Timeout: whole, IdleTimeout: v.idle(p, cfg), Retries: v.Retries, Warm: v.Warm,
+		Attended: p.Provider != command.Name && v.attended(a),
+	}
+}
+
 // idle is the deadline without a sign of life: an agent has one by default, a command only if it is given (D1).
 func (v *runVerb) idle(p session.Payload, cfg config.Config) time.Duration {
 	if v.IdleTimeout > 0 || p.Provider == command.Name {
@@ -168,11 +197,16 @@ func (v *runVerb) idle(p session.Payload, cfg config.Config) time.Duration {
 	return time.Duration(cfg.Deadlines.Idle)
 }
 
+// maxRetries is the most that --retries may ask for: more is a mistake.
+const maxRetries = 100
+
 // check refuses flags that could do nothing.
 func (v *runVerb) check() error {
 	switch {
-	case v.Timeout < 0 || v.IdleTimeout < 0 || v.Attempt < 0:
-		return usage("--timeout, --idle-timeout and --attempt cannot be negative")
+	case v.Timeout < 0 || v.IdleTimeout < 0 || v.Warm < 0 || v.Attempt < 0:
+		return usage("--timeout, --idle-timeout, --warm and --attempt cannot be negative")
+	case v.Retries < 0 || v.Retries > maxRetries:
+		return usage("--retries %d: 0 to %d", v.Retries, maxRetries)
 	case v.Attempt > 0 && v.ID == nil:
 		return usage("--attempt numbers the attempts of a key: give --id")
 	case v.Out != "" && v.Detach:
@@ -199,7 +233,11 @@ func (v *runVerb) id() (string, error) {
 	return *v.ID, session.CheckKey(*v.ID)
 }
 
-func (v *runVerb) cwd() (string, error) {
+// cwd is where to run: in the directory that was given, else where the conversation is that goes on.
+func (v *runVerb) cwd(talk record.Conversation) (string, error) {
+	if v.Dir == "" && talk.Cwd != "" {
+		return talk.Cwd, nil
+	}
 	path, err := filepath.Abs(v.Dir)
 	if err != nil {
 		return "", fmt.Errorf("working directory: %w", err)
@@ -232,6 +270,10 @@ func (v *runVerb) payload(a *app, cfg config.Config, cwd string) (session.Payloa
 		return v.promptOrder(a, p)
 	case v.Model+v.Approve+v.Unattended != "" || len(v.AgentArg) > 0:
 		return p, usage("-m, --approve, --unattended and --agent-arg are for agents; a command has none of it")
+	case v.Warm > 0:
+		return p, usage("--warm is for agents: a command's process ends with its run")
+	case v.Retries > 0:
+		return p, usage("--retries is for agents, whose conversations go on: a command that has begun is not begun again")
 	case v.File != "":
 		return p, usage("-f %s: a command has no prompt; its words follow --", v.File)
 	}

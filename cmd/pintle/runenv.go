@@ -12,6 +12,7 @@ import (
 
 	"github.com/pintle/pintle/internal/config"
 	"github.com/pintle/pintle/internal/environ"
+	"github.com/pintle/pintle/internal/session"
 )
 
 // environment composes what the agent gets (E1, E2), from this verb's own environment.
@@ -74,12 +75,16 @@ func addSecrets(p *environ.Policy, words []string, getenv func(string) string) e
 	return nil
 }
 
-// plain refuses a command line that holds the value of a secret: it would be on record, and in ps(1).
-func plain(argv []string, env environ.Environment) error {
+// plain refuses an order whose words hold the value of a secret: it would be on record, and a command line in ps(1).
+func plain(p session.Payload, env environ.Environment) error {
 	for name := range env.Secret {
 		value := env.Vars[name]
-		if len(value) >= 8 && slices.ContainsFunc(argv, func(s string) bool { return strings.Contains(s, value) }) {
+		holds := func(s string) bool { return len(value) >= 8 && strings.Contains(s, value) }
+		switch {
+		case slices.ContainsFunc(slices.Concat(p.Argv, p.AgentArgs), holds):
 			return usage("the command line holds the value of the secret %s: have the command read it from its environment", name)
+		case holds(p.Prompt):
+			return usage("the prompt holds the value of the secret %s: have the agent read it from its environment", name)
 		}
 	}
 	return nil

@@ -67,10 +67,21 @@ func named(d *state.Dir, ids []string) (found []target) {
 	for _, id := range ids {
 		folder, err := record.Find(d, id)
 		if err != nil || !slices.ContainsFunc(found, func(t target) bool { return t.folder == folder }) {
-			found = append(found, target{id, folder, err})
+			found = append(found, target{called(d, id, folder), folder, err})
 		}
 	}
 	return found
+}
+
+// called is the run's own id where a session's was given: that may mean another run a moment later.
+func called(d *state.Dir, id, folder string) string {
+	if folder == "" || !session.Generated(id) {
+		return id
+	}
+	if spec, err := record.SpecOf(d, folder); err == nil {
+		return spec.ID
+	}
+	return id
 }
 
 // labelled finds the runs that have all labels that are wanted. Which labels an unreadable record has cannot be

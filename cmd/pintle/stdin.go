@@ -22,10 +22,11 @@ func waitsIn(f *os.File) bool {
 		return false
 	}
 	n := 0
-	// Fd would make the pipe blocking for everybody who shares it.
-	raw, err := f.SyscallConn()
-	if err == nil {
-		_ = raw.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), fionread) })
-	}
-	return err == nil && n > 0
+	control(f, func(fd int) { n, _ = unix.IoctlGetInt(fd, fionread) })
+	return n > 0
+}
+
+// forget drops what was typed at a terminal and not read yet.
+func forget(f *os.File) {
+	control(f, func(fd int) { _ = flushInput(fd) })
 }

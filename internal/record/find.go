@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -33,7 +34,8 @@ func Folders(d *state.Dir) ([]string, error) {
 }
 
 // Find returns the folder of the execution that the local user calls id: a key, exactly, or a generated id
-// or its unique prefix of 4 digits or more. *api.Error: CodeNotFound, CodeAmbiguous with the candidates.
+// or its unique prefix of 4 digits or more. Of the executions of a session or workspace the newest is meant.
+// *api.Error: CodeNotFound, CodeAmbiguous with the candidates.
 func Find(d *state.Dir, id string) (string, error) {
 	folder := session.Folder(session.Local, id)
 	_, err := os.Stat(d.Path(SpecFile(folder)))
@@ -58,29 +60,28 @@ func findPrefix(d *state.Dir, prefix string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	found := map[string]string{}
+	found := map[string]Listed{}
 	for _, folder := range folders {
 		e, _ := View(d, folder) // its ids, also of what cannot be read whole
 		for _, id := range []string{e.ID, e.Session, e.Workspace} {
-			if strings.HasPrefix(id, prefix) && session.Generated(id) {
-				found[id] = folder
+			was, twice := found[id]
+			if strings.HasPrefix(id, prefix) && session.Generated(id) && (!twice || e.CreatedAt.After(was.Execution.CreatedAt)) {
+				found[id] = Listed{Folder: folder, Execution: e}
 			}
 		}
 	}
-	return only(prefix, found)
+	id, err := only(prefix, slices.Collect(maps.Keys(found)))
+	return found[id].Folder, err
 }
 
-func only(prefix string, found map[string]string) (string, error) {
-	var ids []string
-	for id := range found {
-		ids = append(ids, id)
-	}
+// only is the one of the ids that a prefix may mean.
+func only(prefix string, ids []string) (string, error) {
 	slices.Sort(ids)
 	switch len(ids) {
 	case 0:
 		return "", notFound(prefix)
 	case 1:
-		return found[ids[0]], nil
+		return ids[0], nil
 	}
 	return "", api.E(api.CodeAmbiguous, "%s may be %s", prefix, strings.Join(ids, ", "))
 }

@@ -63,6 +63,8 @@ type Status struct {
 	RuntimeID string `json:"runtimeId,omitempty"` // of the newest try, also after its end
 	BootID    string `json:"bootId,omitempty"`    // under which that runtime was made
 	Try       int    `json:"try,omitempty"`       // within the attempt, from 1
+	// Since: no event of the attempt is at or before that sequence of the session's journal.
+	Since uint64 `json:"since,omitempty"`
 }
 
 // Workspace is workspaces/<id>.json.

@@ -283,6 +283,74 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// A session, and its workspace, mean the newest of its runs, also one that nobody has taken up.
+func TestFind_OfASessionTheNewest(t *testing.T) {
+	d := open(t)
+	for i, id := range []string{"new", "old", "newest"} {
+		o := order(id)
+		o.CreatedAt = time.Unix([]int64{5, 1, 9}[i], 0)
+		if id == "newest" {
+			o.Payload.Session = "s-00aa000000000000"
+		}
+		c, err := Claim(t.Context(), d, o, 0, fine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id != "newest" {
+			become(t, d, c.Folder, func(st *Status) { st.Session, st.Workspace = "s-00aa000000000000", "w-00bb000000000000" })
+		}
+	}
+	for id, want := range map[string]string{"s-00aa000000000000": "newest", "s-00aa": "newest", "w-00bb": "new"} {
+		if got, err := Find(d, id); err != nil || got != session.Folder(session.Local, want) {
+			t.Errorf("%s: %s, %v; want %s", id, got, err, want)
+		}
+	}
+}
+
+func TestFindConversation(t *testing.T) {
+	d := open(t)
+	put := func(path string, record any) {
+		if err := state.Put(t.Context(), d, path, record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"s-00aa000000000000", "s-00ab000000000000"} {
+		if err := d.Mkdir("sessions", id); err != nil {
+			t.Fatal(err)
+		}
+		put(SessionFile(id), Session{Version: Version, ID: id, Workspace: "w-1", Provider: "codex"})
+	}
+	if err := d.Mkdir("workspaces"); err != nil {
+		t.Fatal(err)
+	}
+	put(WorkspaceFile("w-1"), Workspace{Version: Version, ID: "w-1", Cwd: "/there"})
+	become(t, d, claim(t, d, "k", 0).Folder, func(st *Status) { st.Session = "s-00aa000000000000" })
+	become(t, d, claim(t, d, "early", 0).Folder, func(st *Status) { st.Session = "s-00cc000000000000" })
+	become(t, d, claim(t, d, "never", 0).Folder, func(st *Status) { st.Phase = string(session.Ended) })
+	claim(t, d, "untaken", 0)
+
+	of := func(id string) Conversation { return Conversation{id, "codex", "/there"} }
+	early := Conversation{"s-00cc000000000000", "command", "/"} // its records come in a moment
+	for id, want := range map[string]Conversation{
+		"s-00aa000000000000": of("s-00aa000000000000"), "s-00ab": of("s-00ab000000000000"), "k": of("s-00aa000000000000"),
+		"early": early, "s-00cc": early,
+	} {
+		if got, err := FindConversation(d, id); err != nil || got != want {
+			t.Errorf("%s: %+v, %v; want %+v", id, got, err, want)
+		}
+	}
+	for id, want := range map[string]api.Code{
+		"s-00a": api.CodeNotFound, "s-00aaff": api.CodeNotFound, "nothing": api.CodeNotFound, "never": api.CodeNotFound, "untaken": api.CodeBusy,
+	} {
+		_, err := FindConversation(d, id)
+		wantCode(t, err, want)
+	}
+	put(SessionFile("s-00ab000000000000"), Session{Version: Version + 1, ID: "s-00ab000000000000"})
+	if _, err := FindConversation(d, "s-00ab"); !errors.Is(err, state.ErrNewer) {
+		t.Errorf("of a newer record: %v", err)
+	}
+}
+
 // view is of a run whose status says running under the runtime x.
 func view(t *testing.T, d *state.Dir, boot string, files map[string]any) api.Execution {
 	t.Helper()

@@ -35,7 +35,7 @@ func View(d *state.Dir, folder string) (api.Execution, error) {
 // claimed is the view of an order that no supervisor has taken up.
 func claimed(spec Spec) api.Execution {
 	return api.Execution{
-		ID: spec.ID, Controller: spec.Controller, Provider: spec.Payload.Provider, Cwd: spec.Payload.Cwd,
+		ID: spec.ID, Controller: spec.Controller, Session: spec.Payload.Session, Provider: spec.Payload.Provider, Cwd: spec.Payload.Cwd,
 		Phase: string(session.Claimed), Attempt: spec.Desired.Attempt, Labels: spec.Labels, CreatedAt: spec.CreatedAt,
 		Next: "pintle wait " + Quote(spec.ID),
 	}
@@ -125,7 +125,7 @@ func lost(d *state.Dir, st Status) (api.Execution, error) {
 // over is the view of an execution that is over although no supervisor has recorded it.
 func over(e api.Execution, v Verdict) api.Execution {
 	e.Phase, e.Outcome, e.ExitCode, e.Cause, e.Runtime = string(session.Ended), string(v.Outcome), &v.ExitCode, v.Cause, nil
-	e.Next = "pintle wait " + Quote(e.ID)
+	e.Permissions, e.WaitingFor, e.Next = nil, nil, "pintle wait "+Quote(e.ID)
 	return e
 }
 
@@ -137,7 +137,7 @@ func AsOf(e api.Execution, n int) (api.Execution, bool) {
 		}
 		e.Attempt, e.Phase, e.Outcome, e.ExitCode = n, string(session.Ended), was.Outcome, &was.ExitCode
 		e.StartedAt, e.EndedAt = was.StartedAt, was.EndedAt
-		e.Cause, e.Cancel, e.Runtime, e.WaitingFor, e.Next = nil, nil, nil, nil, ""
+		e.Cause, e.Cancel, e.Runtime, e.Permissions, e.WaitingFor, e.Next = nil, nil, nil, nil, nil, ""
 		return e, true
 	}
 	return e, false
