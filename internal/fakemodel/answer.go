@@ -11,7 +11,7 @@ type question struct {
 	model   string
 	thread  string
 	prompt  string   // the last text of the user
-	turn    int      // the user's messages so far: tells equal prompts of a thread apart
+	earlier []string // the texts before that: how many there are tells equal prompts of a thread apart
 	outputs []string // what tools answered since
 }
 

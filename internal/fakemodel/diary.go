@@ -15,6 +15,7 @@ type Request struct {
 	Model    string    `json:"model,omitempty"`
 	Thread   string    `json:"thread,omitempty"`
 	Prompt   string    `json:"prompt,omitempty"`   // the last text of the user
+	Earlier  []string  `json:"earlier,omitempty"`  // the user's texts before, as the agent tells them
 	FollowUp bool      `json:"followUp,omitempty"` // a tool has answered since
 	Output   string    `json:"output,omitempty"`   // with what, the last one
 	Retry    bool      `json:"retry,omitempty"`    // the same was asked before, in the same place of the thread
@@ -68,12 +69,12 @@ func (d *diary) add(q question, mistake string) (before int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if mistake == "" {
-		at := place{q.thread, q.prompt, q.turn, len(q.outputs)}
+		at := place{q.thread, q.prompt, len(q.earlier), len(q.outputs)}
 		before = d.asked[at]
 		d.asked[at]++
 	}
 	r := Request{
-		Time: time.Now(), Model: q.model, Thread: q.thread, Prompt: q.prompt,
+		Time: time.Now(), Model: q.model, Thread: q.thread, Prompt: q.prompt, Earlier: q.earlier,
 		FollowUp: len(q.outputs) > 0, Retry: before > 0, Mistake: mistake,
 	}
 	if r.FollowUp {

@@ -62,14 +62,17 @@ func decodeResponses(header http.Header, body []byte) (dialogue, error) {
 
 func (r responses) question() question {
 	q := question{model: r.Model, thread: r.Thread}
+	var said []string
 	for _, item := range r.Input {
 		switch {
 		case item.Role == "user":
-			q.prompt, q.outputs = string(item.Content), nil
-			q.turn++
+			said, q.outputs = append(said, string(item.Content)), nil
 		case strings.HasSuffix(item.Type, "_output"):
 			q.outputs = append(q.outputs, string(item.Output))
 		}
+	}
+	if last := len(said) - 1; last >= 0 {
+		q.earlier, q.prompt = said[:last], said[last]
 	}
 	return q
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -138,7 +139,8 @@ func TestServer_LogsRequests(t *testing.T) {
 		t.Errorf("(-in memory +in the file)\n%s", diff)
 	}
 	first, second := got[0], got[1]
-	if first.Thread != "t1" || first.Prompt != "shell: ls" || first.Model != "m" || first.FollowUp || first.Time.IsZero() {
+	if first.Thread != "t1" || first.Prompt != "shell: ls" || first.Model != "m" || first.FollowUp || first.Time.IsZero() ||
+		!slices.Equal(first.Earlier, []string{"<environment_context>"}) {
 		t.Errorf("%+v", first)
 	}
 	if !second.FollowUp || second.Output != "made" || second.Prompt != "shell: ls" || second.Retry {
