@@ -16,9 +16,10 @@ func (s *scene) parked(id string, more ...string) (permission string) {
 	if len(e.Permissions) != 1 || e.Permissions[0].Title == "" || e.Outcome != "" {
 		s.t.Fatalf("it waits for %+v", e)
 	}
-	open := s.must("approvals", "--json").Out
-	if !strings.Contains(open, `"`+e.Permissions[0].ID+`"`) || !strings.Contains(open, `"`+id+`"`) {
-		s.t.Errorf("approvals: %s", open)
+	var open []struct{ Permission, Execution string }
+	s.decode(s.must("approvals", "--json").Out, &open)
+	if len(open) != 1 || open[0].Permission != e.Permissions[0].ID || open[0].Execution != id {
+		s.t.Errorf("approvals: %+v", open)
 	}
 	return e.Permissions[0].ID
 }

@@ -17,6 +17,7 @@ func killedIdle(s *scene) {
 		s.t.Error("it is the same process")
 	}
 	s.after("b", second, "a", first)
+	s.newer("b", "a")
 	s.ended("a", session.Completed)
 }
 
@@ -61,9 +62,11 @@ func retries(s *scene) {
 	prompt := s.Prompts.Shell(sleeping)
 	s.order("k", prompt, slices.Concat(all, []string{"--retries", "1"})...)
 	s.asleep()
+	before := s.show("k")
 	s.Kill(s.agent())
-	if e := s.ended("k", session.Completed); e.Attempt != 1 {
-		s.t.Errorf("%+v", e)
+	e := s.ended("k", session.Completed)
+	if e.Attempt != 1 || e.Conversation != before.Conversation || e.Fence <= before.Fence {
+		s.t.Errorf("after %+v came %+v", before, e)
 	}
 	s.ranOnce()
 	s.once(prompt)

@@ -13,6 +13,7 @@ func (s *scene) goesOn(earlier, first string) {
 	prompt := s.Prompts.Say("back again")
 	s.want(s.next("back", earlier, prompt), 0, "back again\n")
 	s.after("back", prompt, earlier, first)
+	s.newer("back", earlier)
 }
 
 func interruptedInText(s *scene) {
@@ -70,6 +71,7 @@ func goesOnCold(s *scene) {
 	}
 	s.want(s.next("b", "a", second), 0, "two\n")
 	s.after("b", second, "a", first)
+	s.newer("b", "a")
 }
 
 // A verb runs beside what follows.

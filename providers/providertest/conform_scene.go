@@ -194,15 +194,23 @@ func (s *scene) once(prompt string) (earlier []string) {
 	return asked[0].Earlier
 }
 
-// after holds a run to be the next one of an earlier one's conversation, in a later generation of the session.
+// after holds a run to be the next one of an earlier one's conversation.
 func (s *scene) after(id, prompt, earlier, first string) {
 	s.t.Helper()
 	e, before := s.show(id), s.show(earlier)
-	if e.Conversation == "" || e.Conversation != before.Conversation || e.Session != before.Session || e.Fence <= before.Fence {
+	if e.Conversation == "" || e.Conversation != before.Conversation || e.Session != before.Session {
 		s.t.Errorf("after %+v came %+v", before, e)
 	}
 	if !slices.Contains(s.once(prompt), first) {
 		s.t.Errorf("the model does not know of %.100q", first)
+	}
+}
+
+// newer holds a run to a later generation of its session than an earlier one's: it had another process (F1).
+func (s *scene) newer(id, earlier string) {
+	s.t.Helper()
+	if now, before := s.show(id).Fence, s.show(earlier).Fence; now <= before {
+		s.t.Errorf("fence %d, after %d", now, before)
 	}
 }
 
