@@ -110,7 +110,7 @@ func twoPrompts(s *scene) {
 	s.begun()
 	var sent []*verb
 	for _, id := range []string{"one", "two"} {
-		words := []string{"send", "--id", id, s.show("busy").Session, "--", s.Prompts.Say(id)}
+		words := slices.Concat([]string{"send", "--id", id}, all, []string{s.show("busy").Session, "--", s.Prompts.Say(id)})
 		v := aside(func() Told { return s.Pintle("", words...) })
 		s.until("it is on record", func() bool { return v.ended() || s.Pintle("", "show", id).Code == 0 })
 		sent = append(sent, v)
