@@ -103,7 +103,7 @@ func (v *verb) wait() Told {
 	return v.told
 }
 
-// Two prompts come while a third is being answered: neither becomes a part of its turn.
+// Two prompts come while a third is being answered: none becomes a part of another's turn.
 func twoPrompts(s *scene) {
 	busy := s.Prompts.Shell(gated)
 	s.order("busy", busy, all...)
@@ -112,7 +112,7 @@ func twoPrompts(s *scene) {
 	for _, id := range []string{"one", "two"} {
 		words := slices.Concat([]string{"send", "--id", id}, all, []string{s.show("busy").Session, "--", s.Prompts.Say(id)})
 		v := aside(func() Told { return s.Pintle("", words...) })
-		s.until("it is on record", func() bool { return v.ended() || s.Pintle("", "show", id).Code == 0 })
+		s.until("it waits for its turn", func() bool { return v.ended() || s.queued(id) })
 		sent = append(sent, v)
 	}
 	s.open("go")
@@ -126,7 +126,19 @@ func twoPrompts(s *scene) {
 			s.t.Errorf("%+v", e)
 		}
 	}
+	if !slices.Contains(s.once(s.Prompts.Say("two")), s.Prompts.Say("one")) {
+		s.t.Error("the second does not know of the first")
+	}
 	s.once(busy)
+}
+
+// queued reports whether a run waits for its turn. It may not be on record yet.
+func (s *scene) queued(id string) bool {
+	s.t.Helper()
+	var e execution
+	r := s.Pintle("", "show", "--json", id)
+	s.decode(r.Out, &e)
+	return r.Code == 0 && e.Phase == string(session.Queued)
 }
 
 func oneKey(s *scene) {
