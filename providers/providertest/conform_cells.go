@@ -55,7 +55,7 @@ var cells = []cell{
 	{"prompt too long for the model", "it fails with `config`", failsAs("config", 1, onlyOnce, func(p Prompts) string { return p.TooLong })},
 	{"model breaks off", "the run fails, is not tried again, and the conversation goes on", breaksOff},
 	{"model is silent", "the idle deadline ends the run (3), and the conversation goes on", silent},
-	{"model is not there", "likewise", unreachable},
+	{"model is not there", "the idle deadline ends the run (3)", unreachable},
 }
 
 // all lets an agent do everything unasked.
