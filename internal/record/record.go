@@ -65,6 +65,14 @@ type Status struct {
 	Try       int    `json:"try,omitempty"`       // within the attempt, from 1
 	// Since: no event of the attempt is at or before that sequence of the session's journal.
 	Since uint64 `json:"since,omitempty"`
+	// Retried counts the tries that went on with what had begun (--retries). Resume is the conversation in which the next
+	// one does; "" for a try from the beginning.
+	Retried int    `json:"retried,omitempty"`
+	Resume  string `json:"resume,omitempty"`
+	// Spent is what the tries before this one have cost.
+	Spent api.Usage `json:"spent,omitzero"`
+	// Resolved are the permissions of the attempt that were answered, or have lapsed, the newest last.
+	Resolved []api.Answered `json:"resolved,omitempty"`
 }
 
 // Workspace is workspaces/<id>.json.
@@ -88,6 +96,10 @@ type Session struct {
 	Fence     int64     `json:"fence"`
 	BootID    string    `json:"bootId"` // under which its journal was last written
 	CreatedAt time.Time `json:"createdAt"`
+	// Conversation is the agent's own id of it, once it is one: the agent has named a turn of it.
+	Conversation string `json:"conversation,omitempty"`
+	// Queue are the folders of the executions that have not ended, in the order in which they have their turn.
+	Queue []string `json:"queue,omitempty"`
 }
 
 // Runtime is runtime.json: the intent to start a process, and its token.

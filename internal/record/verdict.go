@@ -57,7 +57,7 @@ func JudgeLost(agent shim.Agent, cancel *api.Cancel) Verdict {
 func Judge(e session.Ending, why *api.Cause, cancel *api.Cancel) Verdict {
 	if cancel != nil && cancel.DispatchedAt != nil {
 		switch cancel.Action {
-		case "deadline", "idle":
+		case "deadline", "idle", "first_event":
 			e.Deadline = true
 			why.Code, why.Message = "timeout", cancel.Reason
 		case "start", "frame": // the agent could not be used

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"cmp"
 	"strings"
+	"time"
 
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
@@ -29,10 +30,17 @@ func (rt *runtime) begin() error {
 	if !ok {
 		return nil
 	}
-	p := rt.r.spec.Payload
-	rt.outbox = a.Begin(providers.Order{
-		Prompt: p.Prompt, Cwd: p.Cwd, Model: p.Model, Approve: p.Approve,
-	})
+	o, err := rt.r.order()
+	if err != nil {
+		return err
+	}
+	t := tenure{Since: time.Now().UTC()}
+	if rt.tenure != nil {
+		t = *rt.tenure
+	}
+	t.Folder, t.Attempt, t.Runs, t.Idle = rt.r.folder, rt.r.st.Attempt, t.Runs+1, nil
+	rt.tenure = &t
+	rt.outbox = append(rt.outbox, a.Begin(o)...)
 	return rt.save()
 }
 
@@ -115,16 +123,23 @@ func (r *run) judgeAgent(exit shim.Exit, about providers.About) record.Verdict {
 // deserted is the verdict on an agent that left in the middle.
 func (r *run) deserted(exit shim.Exit, about providers.About) record.Verdict {
 	why := record.JudgeExit(exit, nil).Cause
-	message := cmp.Or(why.Message, "exit status 0") + " in the middle of its turn"
+	message, code := cmp.Or(why.Message, "exit status 0")+" in the middle of its turn", "agent_exited"
 	if !about.Ready {
 		message = cmp.Or(why.Message, "exit status 0") + " before it was ready"
 	}
 	if log := strings.TrimSpace(about.Log); log != "" {
 		message += ": " + log
 	}
-	v := record.Verdict{Outcome: session.AgentDied, ExitCode: session.AgentDied.Exit(), Cause: record.Cause("agent_exited", message)}
-	if !about.Ready {
-		v.Outcome, v.ExitCode = session.Failed, api.CodeNoAgent.Exit()
+	outcome, exitCode := session.AgentDied, session.AgentDied.Exit()
+	switch {
+	case !about.Ready:
+		outcome, exitCode = session.Failed, api.CodeNoAgent.Exit()
+		if exit.Signal == "" {
+			code = "config" // it left by itself: that does not pass
+		}
+	case !about.Confirmed && r.rt.handedOver():
+		outcome, exitCode = session.Unknown, session.Unknown.Exit() // it may have the prompt (B2)
+		message += ", before it named the turn: it may have begun it"
 	}
-	return v
+	return record.Verdict{Outcome: outcome, ExitCode: exitCode, Cause: record.Cause(code, message)}
 }

@@ -37,6 +37,8 @@ func (r *run) attend(ctx context.Context) (ended bool, err error) {
 				return r.settleExit(*ev.Exit)
 			}
 			err = r.hear(ev, l)
+		case q := <-r.answers:
+			err = r.hearAnswer(q)
 		case <-r.poked:
 			err = r.reload()
 		case <-l.timer():
@@ -44,13 +46,16 @@ func (r *run) attend(ctx context.Context) (ended bool, err error) {
 			return false, nil
 		}
 		if err == nil {
-			err = r.unattended()
+			err = r.permissions()
 		}
 		if err == nil {
 			err = l.climb()
 		}
 		if err != nil {
 			return false, err
+		}
+		if l.resting {
+			return r.rest()
 		}
 	}
 }
@@ -64,12 +69,15 @@ func (r *run) hear(ev shim.Event, l *ladder) error {
 		r.rt.written(ev.Written)
 		return nil
 	}
-	l.heard()
 	if err := r.rt.take(providers.Stdout, ev.Out, false); err != nil {
 		return err
 	}
 	if err := r.rt.take(providers.Stderr, ev.Err, false); err != nil {
 		return err
+	}
+	if r.rt.lively {
+		r.rt.lively = false
+		l.heard()
 	}
 	return r.learn()
 }
@@ -102,6 +110,8 @@ type ladder struct {
 	r        *run
 	climbing string    // the action that is being carried out
 	over     time.Time // since when the turn has ended
+	resting  bool      // it has, and its agent's process is kept
+	asked    time.Time // since when the agent may have the prompt
 	rungs    []rung    // still to be climbed
 	due      time.Time
 	last     time.Time // the agent's last sign of life
@@ -175,8 +185,15 @@ func (l *ladder) timer() <-chan time.Time {
 	if d := time.Duration(l.r.s.o.Config.Deadlines.Start); l.spoken() && !l.r.rt.about().Ready && d > 0 && l.r.st.Cancel == nil {
 		next = min(next, time.Until(l.r.st.StartedAt.Add(d)))
 	}
-	if d := l.r.spec.Limits.IdleTimeout; d > 0 && l.r.st.Cancel == nil && l.r.rt.about().Open == 0 {
+	about := l.r.rt.about()
+	if d := l.r.spec.Limits.IdleTimeout; d > 0 && l.r.st.Cancel == nil && about.Open == 0 && len(about.Pending) == 0 {
 		next = min(next, time.Until(l.last.Add(d)))
+	}
+	if d := l.firstEvent(about); d > 0 && l.r.st.Cancel == nil {
+		next = min(next, time.Until(l.asked.Add(d)))
+	}
+	if len(about.Pending) > 0 {
+		next = min(next, time.Until(l.r.aloneSince().Add(attendGrace)))
 	}
 	if !l.over.IsZero() && l.climbing != "close" {
 		next = min(next, time.Until(l.over.Add(closeGrace)))
@@ -217,6 +234,10 @@ func (l *ladder) close() {
 	if l.over.IsZero() {
 		l.over = time.Now()
 	}
+	if len(l.r.rt.outbox) == 0 && l.climbing == "" && l.r.warms() {
+		l.resting = true
+		return
+	}
 	if len(l.r.rt.outbox) == 0 || time.Since(l.over) >= closeGrace {
 		l.climbing, l.rungs, l.due = "close", l.r.ladderFor("close"), time.Now()
 	}
@@ -238,10 +259,33 @@ func (l *ladder) wanted() *api.Cancel {
 	if d := time.Duration(l.r.s.o.Config.Deadlines.Start); l.spoken() && !about.Ready && d > 0 && time.Since(*l.r.st.StartedAt) >= d {
 		return &api.Cancel{Action: "start", Reason: "start deadline: " + d.String(), RequestedAt: now}
 	}
-	if d := l.r.spec.Limits.IdleTimeout; d > 0 && about.Open == 0 && time.Since(l.last) >= d {
-		return &api.Cancel{Action: "idle", Reason: "idle deadline: " + d.String(), RequestedAt: now}
+	if d := l.firstEvent(about); d > 0 && time.Since(l.asked) >= d {
+		return &api.Cancel{Action: "first_event", Reason: "first-event deadline: " + d.String() + troubled(about), RequestedAt: now}
+	}
+	if d := l.r.spec.Limits.IdleTimeout; d > 0 && about.Open == 0 && len(about.Pending) == 0 && time.Since(l.last) >= d {
+		return &api.Cancel{Action: "idle", Reason: "idle deadline: " + d.String() + troubled(about), RequestedAt: now}
 	}
 	return nil
+}
+
+// firstEvent is how long an agent may take to say or do something once it may have the prompt, 0 if it has, or has not
+// got it yet (D1).
+func (l *ladder) firstEvent(about providers.About) time.Duration {
+	if !l.spoken() || about.Prompt == "" || about.Begun || about.End != nil || len(about.Pending) > 0 {
+		return 0
+	}
+	if l.asked.IsZero() {
+		l.asked = time.Now()
+	}
+	return time.Duration(l.r.s.o.Config.Deadlines.FirstEvent)
+}
+
+// troubled is what the agent itself has trouble with.
+func troubled(about providers.About) string {
+	if about.Trouble == "" {
+		return ""
+	}
+	return "; the agent: " + about.Trouble
 }
 
 // unwanted is the cancel of somebody who wants the run to end, nil for none.

@@ -45,6 +45,8 @@ func (s *Supervisor) Handle(ctx context.Context, p *rpc.Peer, method string, par
 		return call(ctx, params, func(ctx context.Context, c api.Control) (any, error) { return s.control(ctx, method, c) })
 	case api.MethodRecover:
 		return call(ctx, params, s.recover)
+	case api.MethodAnswer:
+		return call(ctx, params, s.answerTo)
 	case api.MethodProviders:
 		return s.providers(), nil
 	case api.MethodStatus:
@@ -214,6 +216,9 @@ func (s *Supervisor) control(ctx context.Context, method string, c api.Control) 
 			return nil, err
 		}
 	}
+	if err := s.closeKeptOf(ctx, folder); err != nil {
+		return nil, err
+	}
 	return api.Controlled{ExecutionID: c.ID, Action: action, Success: true}, nil
 }
 
@@ -322,5 +327,6 @@ func (s *Supervisor) endAll(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+	s.closeAllKept(ctx)
 	return s.endUnsettled(ctx)
 }

@@ -43,6 +43,28 @@ func (r *run) begin(ctx context.Context) (bool, error) {
 	if fenced, ended, err := r.fenced(); fenced {
 		return ended, err
 	}
+	if !r.due(ctx) {
+		return false, nil
+	}
+	goesOn, err := r.goesOn()
+	if err != nil {
+		return false, err
+	}
+	if goesOn {
+		if mine, err := r.itsTurn(ctx); !mine {
+			return false, err
+		}
+		kept, err := r.takeKept(ctx, env)
+		if err != nil {
+			return false, err
+		}
+		if kept != nil {
+			return r.goOn(ctx, kept)
+		}
+		if err := r.reserve(); err != nil {
+			return false, err
+		}
+	}
 	if err := r.underThisBoot(); err != nil {
 		return false, err
 	}
@@ -56,7 +78,7 @@ func (r *run) begin(ctx context.Context) (bool, error) {
 		if errors.Is(err, ErrMoved) {
 			return false, err // what lies at our path is another supervisor's to write
 		}
-		return r.failLaunch(ctx, err)
+		return r.failLaunch(err)
 	}
 	r.rt = rt
 	return r.attend(ctx)
@@ -161,8 +183,11 @@ func (r *run) prepareSession() error {
 				Version: record.Version, ID: r.st.Session, Execution: r.folder, Workspace: r.st.Workspace,
 				Provider: r.st.Provider, BootID: r.st.BootID, CreatedAt: time.Now().UTC(),
 			}
+			if r.spoken() {
+				s.Queue = []string{r.folder}
+			}
 		}
-		s.Fence = r.st.Fence
+		s.Fence = max(s.Fence, r.st.Fence)
 		return nil
 	})
 }
@@ -210,7 +235,7 @@ func (r *run) config(env environ.Environment) shim.Config {
 
 // failLaunch is for a shim that could not be started, so that nothing has begun: tried again, a few times,
 // after a while (B2).
-func (r *run) failLaunch(ctx context.Context, why error) (bool, error) {
+func (r *run) failLaunch(why error) (bool, error) {
 	if errors.Is(why, state.ErrFull) {
 		return false, why // no try: it goes on when there is space
 	}
@@ -223,30 +248,8 @@ func (r *run) failLaunch(ctx context.Context, why error) (bool, error) {
 	next := time.Now().Add(time.Duration(r.s.o.Config.Recovery.Delay)).UTC()
 	c.Retryable, c.Disposition, c.NextTryAt = true, "retryable", &next
 	r.st.Cause = c
-	if err := r.save(session.Phase(r.st.Phase)); err != nil {
-		return false, err
-	}
-	return false, r.nextTry(ctx, next)
-}
-
-// nextTry waits for the time on record, or a cancel, and begins again under a new runtime id.
-func (r *run) nextTry(ctx context.Context, at time.Time) error {
-	r.wait(&api.WaitingFor{Kind: "retry", Until: &at})
-	defer r.wait(nil)
-	for ctx.Err() == nil && time.Now().Before(at) {
-		r.pause(ctx, time.Until(at))
-		if spec, err := record.SpecOf(r.s.dir, r.folder); err == nil {
-			r.spec = spec
-		}
-		if r.cancelled() != nil || r.s.isStopping() {
-			break
-		}
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
 	r.st.Try++
-	return r.again()
+	return false, r.again()
 }
 
 // again gives the attempt another runtime: the one before began nothing. That one is marked first, durably,

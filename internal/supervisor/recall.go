@@ -7,6 +7,7 @@ import (
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/providers/command"
+	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state/journal"
 )
 
@@ -14,18 +15,20 @@ import (
 type memory struct {
 	text record.Tail
 	// message is the id of the message that text is of; "" for a command, whose output is one.
-	message string
-	said    *record.Verdict // the verdict, if one was told
-	began   map[string]bool // the runtimes that were about to start
+	message   string
+	said      *record.Verdict         // the verdict, if one was told
+	began     map[string]bool         // the runtimes that were about to start
+	scheduled map[int]next            // by number, the tries that were decided on
+	answered  map[string]api.Answered // by permission, what was answered
 	// dispatched are the actions of cancels whose first step was due.
 	dispatched map[string]bool
 }
 
 // remember reads the journal for the run's attempt.
 func (r *run) remember() (memory, error) {
-	m := memory{began: map[string]bool{}, dispatched: map[string]bool{}}
+	m := memory{began: map[string]bool{}, dispatched: map[string]bool{}, scheduled: map[int]next{}, answered: map[string]api.Answered{}}
 	m.text.All = r.s.o.Providers[r.st.Provider].Stdin
-	reader := journal.NewReader(r.s.dir.Path(record.JournalDir(r.st.Session)), 0)
+	reader := journal.NewReader(r.s.dir.Path(record.JournalDir(r.st.Session)), r.st.Since)
 	defer reader.Close()
 	turn := fmt.Sprintf("t%d", r.st.Attempt)
 	for {
@@ -48,7 +51,19 @@ func (m *memory) take(e journal.Event) error {
 	switch e.Type {
 	case "agent_message_chunk":
 		return m.hear(e.Data)
-	case "runtime_started":
+	case "turn_started":
+		m.message, m.text = "", record.Tail{All: m.text.All} // another try says it anew
+	case "recovery_scheduled":
+		var n next
+		err := json.Unmarshal(e.Data, &n)
+		m.scheduled[n.Try] = n
+		return err
+	case "permission_resolved":
+		a := api.Answered{Execution: e.Execution, At: e.Time}
+		err := json.Unmarshal(e.Data, &a)
+		m.answered[a.Permission] = a
+		return err
+	case "runtime_started", "runtime_reused":
 		var data struct{ Runtime string }
 		err := json.Unmarshal(e.Data, &data)
 		m.began[data.Runtime] = true
@@ -100,6 +115,8 @@ func (r *run) fenced() (fenced, ended bool, err error) {
 		return true, false, err
 	case m.said == nil && !m.began[r.st.RuntimeID]:
 		return false, false, nil
+	case m.said == nil && r.anothers():
+		return false, false, nil // it was about to be given one that is kept still
 	}
 	ended, err = r.settleUnstarted(session.Ending{Began: true}, cause("protocol", "its runtime's directory is gone: it may have run"))
 	return true, ended, err

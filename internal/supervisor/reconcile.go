@@ -24,7 +24,15 @@ func (s *Supervisor) reconcile() error {
 	s.finishDrops()
 	left := s.runtimeDirs()
 	for _, r := range s.runtimes() {
-		s.ensure(r.Folder)
+		t, err := s.tenureOf(r.ID)
+		switch {
+		case err == nil && t.Idle != nil:
+			s.keepAgain(r, t)
+		case err == nil:
+			s.ensure(t.Folder)
+		default:
+			s.ensure(r.Folder) // it says what is wrong
+		}
 	}
 	s.work.Go(func() {
 		s.findOrders()
@@ -82,7 +90,7 @@ func (s *Supervisor) dropForgotten(ids []string) {
 		}
 	}
 	for _, id := range ids {
-		if !named[id] {
+		if t, err := s.tenureOf(id); !named[id] && (err != nil || t.Idle == nil) {
 			s.dropDead(id)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/pintle/pintle/internal/environ"
@@ -35,42 +36,83 @@ func (r *run) resume(ctx context.Context) (bool, error) {
 	}
 	// From here on no shim can begin under this runtime: the lock is ours until it is settled.
 	defer unlock()
-	return r.settleDead(ctx)
+	return r.settleDead()
 }
 
 // adopt takes a living shim over and stays with it.
 func (r *run) adopt(ctx context.Context) (bool, error) {
+	exit, err := r.takeOver(ctx)
+	var silent *silence
+	switch {
+	case errors.As(err, &silent):
+		return false, r.uncertain(ctx, err)
+	case err != nil:
+		return false, err
+	}
+	r.s.log.Printf("run %s: adopted runtime %s", r.name(), r.st.RuntimeID)
+	if err := r.recallAnswers(); err != nil {
+		r.rt.release()
+		r.rt = nil
+		return false, err
+	}
+	if exit != nil {
+		return r.settleExit(*exit)
+	}
+	r.rt.flush()
+	return r.attend(ctx)
+}
+
+// silence is why a shim that lives could not be taken over: it does not answer.
+type silence struct{ why error }
+
+func (s *silence) Error() string { return s.why.Error() }
+
+func (s *silence) Unwrap() error { return s.why }
+
+// takeOver makes this supervisor the controller of the runtime's shim, and takes in what that has. exit is the agent's end,
+// if it has ended.
+func (r *run) takeOver(ctx context.Context) (exit *shim.Exit, err error) {
 	rec, err := state.Read[record.Runtime](r.s.dir, record.RuntimeFile(r.st.RuntimeID))
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	control, err := r.greet(ctx, rec.Socket)
 	if err != nil {
-		return false, r.uncertain(ctx, err)
+		return nil, &silence{err}
 	}
 	env, err := control.Environment(time.After(adoptLimit))
 	if err != nil {
 		control.Close()
-		return false, r.uncertain(ctx, err)
+		return nil, &silence{err}
 	}
 	rt, err := r.openRuntime(environ.Restore(env, r.spec.Environment.Secrets))
 	if err != nil {
 		control.Close()
-		return false, err
+		return nil, err
 	}
 	rt.spool(rec.Spool)
 	rt.control, r.rt = control, rt
-	r.s.log.Printf("run %s: adopted runtime %s", r.name(), r.st.RuntimeID)
 	if err := r.catchUp(control.Hello); err != nil {
 		rt.release()
 		r.rt = nil
-		return false, err
+		return nil, err
 	}
-	if exit := control.Hello.Exit; exit != nil {
-		return r.settleExit(*exit)
+	return control.Hello.Exit, nil
+}
+
+// recallAnswers brings back which answers count: an earlier supervisor may have died before the agent heard one.
+func (r *run) recallAnswers() error {
+	if !r.spoken() {
+		return nil
 	}
-	rt.flush()
-	return r.attend(ctx)
+	m, err := r.remember()
+	for _, a := range m.answered {
+		if !slices.ContainsFunc(r.st.Resolved, func(b api.Answered) bool { return a.Permission == b.Permission }) {
+			r.resolved(a)
+		}
+		r.rt.resolved[a.Permission] = a
+	}
+	return err
 }
 
 // greet dials the shim's socket, which it makes soon after it has its lock.
@@ -143,7 +185,7 @@ func (r *run) uncertain(ctx context.Context, why error) error {
 func (r *run) endShim(ctx context.Context) error { return r.s.endShim(ctx, r.st.RuntimeID) }
 
 // settleDead settles a runtime whose shim is proven dead: its lock is held by us.
-func (r *run) settleDead(ctx context.Context) (bool, error) {
+func (r *run) settleDead() (bool, error) {
 	exit, err := state.Read[shim.Exit](r.s.dir, shim.ExitFile(r.st.RuntimeID))
 	if err == nil {
 		return r.settleRecorded(exit)
@@ -154,7 +196,7 @@ func (r *run) settleDead(ctx context.Context) (bool, error) {
 	agent, err := state.Read[shim.Agent](r.s.dir, shim.AgentFile(r.st.RuntimeID))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || (err == nil && agent.State == shim.Abandoned):
-		return r.neverStarted(ctx)
+		return r.neverStarted()
 	case err != nil:
 		return false, err
 	}
@@ -166,10 +208,10 @@ func (r *run) settleDead(ctx context.Context) (bool, error) {
 }
 
 // neverStarted is for a runtime under which nothing was begun: another one begins in its place.
-func (r *run) neverStarted(ctx context.Context) (bool, error) {
+func (r *run) neverStarted() (bool, error) {
 	if r.orphaned {
 		r.orphaned = false
-		return r.failLaunch(ctx, errors.New("the shim ended before it had started anything (see supervisor.log)"))
+		return r.failLaunch(errors.New("the shim ended before it had started anything (see supervisor.log)"))
 	}
 	return false, r.again()
 }

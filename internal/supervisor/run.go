@@ -30,6 +30,9 @@ type run struct {
 	// orphaned says that the shim which this supervisor launched went before it had started anything.
 	orphaned bool
 
+	answers chan question // to what the agent asks for
+	since   time.Time     // when this supervisor took it up
+
 	claimed chan struct{} // closed by drive once the attempt has its ids on record
 
 	mu      sync.Mutex
@@ -56,7 +59,7 @@ func (s *Supervisor) ensure(folder string) *run {
 func newRun(s *Supervisor, folder string) *run {
 	return &run{
 		s: s, folder: folder, poked: make(chan struct{}, 1), done: make(chan struct{}), claimed: make(chan struct{}),
-		changed: make(chan struct{}),
+		changed: make(chan struct{}), answers: make(chan question), since: time.Now(),
 	}
 }
 
@@ -126,11 +129,17 @@ func (r *run) finish(ended bool) {
 	if r.s.envs[r.folder].attempt <= r.st.Attempt { // else it came for the next attempt
 		delete(r.s.envs, r.folder)
 	}
+	if _, ok := r.s.attends[r.folder]; ok && r.s.attends[r.folder].n == 0 {
+		delete(r.s.attends, r.folder)
+	}
 	r.s.used = time.Now()
 	r.s.mu.Unlock()
 	close(r.done)
 	if ended {
 		r.tidy()
+		if r.spoken() {
+			r.s.pokeAll() // the next one of its session
+		}
 	}
 	if open, err := r.s.unended(r.folder); ended && open && err == nil && r.s.ctx.Err() == nil {
 		r.s.ensure(r.folder)
@@ -232,8 +241,7 @@ func (r *run) begun() bool {
 	if r.st.RuntimeID == "" {
 		return false
 	}
-	_, err := state.Read[record.Runtime](r.s.dir, record.RuntimeFile(r.st.RuntimeID))
-	return !errors.Is(err, fs.ErrNotExist)
+	return r.mine(r.st.RuntimeID)
 }
 
 // cancelled is the cancel that is wanted of this attempt, nil for none.
@@ -258,7 +266,9 @@ func (r *run) claim() error {
 		st.Attempts = append(st.Attempts, record.Past(old))
 	}
 	if st.Session == "" {
-		st.Session, st.Workspace = newID("s"), newID("w")
+		if err := r.joinSession(&st); err != nil {
+			return err
+		}
 	}
 	st.RuntimeID = newID("x")
 	boot, err := proc.BootID()
@@ -266,9 +276,20 @@ func (r *run) claim() error {
 		return err
 	}
 	st.BootID = boot
-	st.Phase = old.Phase
+	st.Phase, st.Since = old.Phase, r.s.lastSequence(st.Session)
 	r.st = st
 	return r.save(session.Claimed)
+}
+
+// joinSession gives an order its session: the one that it names, or a new one.
+func (r *run) joinSession(st *record.Status) error {
+	st.Session, st.Workspace = newID("s"), newID("w")
+	if r.spec.Payload.Session == "" {
+		return nil
+	}
+	s, err := state.Read[record.Session](r.s.dir, record.SessionFile(r.spec.Payload.Session))
+	st.Session, st.Workspace = r.spec.Payload.Session, s.Workspace
+	return err
 }
 
 func cause(code, message string) *api.Cause { return record.Cause(code, message) }

@@ -237,9 +237,11 @@ func TestB2_ThreeTriesThirtySecondsApart(t *testing.T) {
 		for try := 1; try <= 2; try++ {
 			old := r.st.RuntimeID
 			r.intend(t)
-			done, err := r.failLaunch(t.Context(), errors.New("no such file"))
+			done, err := r.failLaunch(errors.New("no such file"))
 			if done || err != nil {
 				t.Fatalf("try %d: %v, %v", try, done, err)
+			}
+			for !r.due(t.Context()) {
 			}
 			st := r.saved(t)
 			next := begin.Add(time.Duration(try) * 30 * time.Second)
@@ -255,7 +257,7 @@ func TestB2_ThreeTriesThirtySecondsApart(t *testing.T) {
 				t.Errorf("try %d: goes on as %+v", try, st)
 			}
 		}
-		if done, err := r.failLaunch(t.Context(), errors.New("no such file")); !done || err != nil {
+		if done, err := r.failLaunch(errors.New("no such file")); !done || err != nil {
 			t.Fatalf("the last try: %v, %v", done, err)
 		}
 		ended(t, r, session.Failed, "shim_exited")
@@ -269,7 +271,7 @@ func TestB2_ThreeTriesThirtySecondsApart(t *testing.T) {
 func TestCase20_AFullDiskIsNoTry(t *testing.T) {
 	r := stand(t).claimed(t, nil)
 	full := fmt.Errorf("write: %w", state.ErrFull)
-	if done, err := r.failLaunch(t.Context(), full); done || !errors.Is(err, state.ErrFull) {
+	if done, err := r.failLaunch(full); done || !errors.Is(err, state.ErrFull) {
 		t.Errorf("%v, %v", done, err)
 	}
 	if st := r.saved(t); st.Cause != nil || st.Try != 1 {
@@ -280,23 +282,22 @@ func TestCase20_AFullDiskIsNoTry(t *testing.T) {
 	}
 }
 
-// The wait for the next try ends early for a cancel and for a stopping supervisor, and not for being woken; a
-// supervisor that leaves uses up no try.
-func TestNextTry_EndsEarly(t *testing.T) {
+// The wait for the next try ends early for a cancel, for a stopping supervisor and for one that leaves, and not for being
+// woken.
+func TestB2_TheWaitEndsEarly(t *testing.T) {
 	tests := map[string]struct {
 		disturb func(t *testing.T, r *run, leave context.CancelFunc)
 		after   time.Duration
-		tries   int
 	}{
-		"woken":     {func(_ *testing.T, r *run, _ context.CancelFunc) { r.wake() }, 30 * time.Second, 2},
-		"cancelled": {func(t *testing.T, r *run, _ context.CancelFunc) { cancelQuietly(t, r); r.wake() }, time.Second, 2},
+		"woken":     {func(_ *testing.T, r *run, _ context.CancelFunc) { r.wake() }, 30 * time.Second},
+		"cancelled": {func(t *testing.T, r *run, _ context.CancelFunc) { cancelQuietly(t, r); r.wake() }, time.Second},
 		"stopping": {func(_ *testing.T, r *run, _ context.CancelFunc) {
 			r.s.mu.Lock()
 			r.s.stopping = true
 			r.s.mu.Unlock()
 			r.wake()
-		}, time.Second, 2},
-		"leaving": {func(_ *testing.T, _ *run, leave context.CancelFunc) { leave() }, time.Second, 1},
+		}, time.Second},
+		"leaving": {func(_ *testing.T, _ *run, leave context.CancelFunc) { leave() }, time.Second},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -304,16 +305,14 @@ func TestNextTry_EndsEarly(t *testing.T) {
 				r := stand(t).claimed(t, nil)
 				ctx, leave := context.WithCancel(t.Context())
 				defer leave()
-				begin, done := time.Now(), make(chan error)
-				go func() { done <- r.nextTry(ctx, begin.Add(30*time.Second)) }()
+				begin, done := time.Now(), make(chan bool)
+				next := begin.Add(30 * time.Second)
+				r.st.Cause = &api.Cause{NextTryAt: &next}
+				go func() { done <- r.due(ctx) }()
 				time.Sleep(time.Second)
 				tt.disturb(t, r, leave)
-				err := <-done
-				if got := time.Since(begin); got != tt.after || (err != nil) != (tt.tries == 1) {
-					t.Errorf("went on after %v with %v, want %v", got, err, tt.after)
-				}
-				if st := r.st; st.Try != tt.tries {
-					t.Errorf("try %d, want %d", st.Try, tt.tries)
+				if due := <-done; due || time.Since(begin) != tt.after {
+					t.Errorf("went on after %v, due %v, want %v", time.Since(begin), due, tt.after)
 				}
 			})
 		})

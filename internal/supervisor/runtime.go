@@ -5,15 +5,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"time"
 
 	"github.com/pintle/pintle/internal/crash"
 	"github.com/pintle/pintle/internal/environ"
-	"github.com/pintle/pintle/internal/proc"
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/shim"
 	"github.com/pintle/pintle/providers"
 	"github.com/pintle/pintle/providers/command"
+	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
 	"github.com/pintle/pintle/state/journal"
 )
@@ -23,10 +22,12 @@ type runtime struct {
 	r        *run
 	control  *shim.Control
 	shimPID  int // 0 if adopted
-	journal  *journal.Writer
+	book     *book
 	provider providers.Provider
 	fold     providers.Fold
 	mask     *environ.Masker
+	env      environ.Environment // that the agent was started with
+	tenure   *tenure             // whose it is, as fold.json says
 
 	at         journal.Commit // taken in up to here
 	checkpoint int64          // bytes taken in at the last checkpoint
@@ -34,8 +35,10 @@ type runtime struct {
 	text       record.Tail
 	outbox     []providers.Frame // for the agent's input, in order; the first is being written if writing
 	writing    bool
-	broken     error // why the agent's output cannot be followed any more
-	partial    bool  // text does not hold what an earlier supervisor took in
+	resolved   map[string]api.Answered // permissions of this turn whose answer is in the journal
+	lively     bool                    // something that is a sign of life was taken in since it was looked at
+	broken     error                   // why the agent's output cannot be followed any more
+	partial    bool                    // text does not hold what an earlier supervisor took in
 	buf        []byte
 }
 
@@ -54,21 +57,16 @@ func (r *run) openRuntime(env environ.Environment) (*runtime, error) {
 	if !ok {
 		return nil, fmt.Errorf("no agent called %s", r.st.Provider)
 	}
-	w, found, err := r.openJournal()
+	b, err := r.s.openBook(r.st.Session)
 	if err != nil {
 		return nil, err
 	}
-	if found.Torn > 0 || found.Damaged != "" {
-		r.s.log.Printf("session %s: journal: cut %d torn bytes; damaged: %q", r.st.Session, found.Torn, found.Damaged)
-	}
-	rt := &runtime{r: r, journal: w, provider: provider, mask: environ.NewMasker(env.SecretValues())}
+	rt := &runtime{r: r, book: b, provider: provider, mask: environ.NewMasker(env.SecretValues()), env: env, resolved: map[string]api.Answered{}}
 	rt.spool(int64(r.s.o.Config.Limits.Spool))
-	if rt.at = found.Commits[r.st.RuntimeID]; rt.at.Runtime == "" {
-		rt.at = journal.Commit{Runtime: r.st.RuntimeID}
-	}
+	rt.at = b.commit(r.st.RuntimeID)
 	rt.partial = rt.at.Out > 0
 	rt.text.All = provider.Stdin
-	if found.Last == 0 {
+	if b.isNew() {
 		err = rt.note(false, event("session_created", map[string]any{"workspace": r.st.Workspace, "cwd": r.st.Cwd}))
 	}
 	if err == nil {
@@ -89,36 +87,6 @@ func (rt *runtime) spool(limit int64) {
 	}
 }
 
-// openJournal opens the session's journal. A new boot is noted once the journal has skipped: a death
-// between the two then skips again, and not never.
-func (r *run) openJournal() (*journal.Writer, journal.Recovered, error) {
-	var skip uint64
-	boot, err := proc.BootID()
-	if err != nil {
-		return nil, journal.Recovered{}, err
-	}
-	was, err := state.Read[record.Session](r.s.dir, record.SessionFile(r.st.Session))
-	if err != nil {
-		return nil, journal.Recovered{}, err
-	}
-	if was.BootID != boot {
-		skip = rebootSkip
-	}
-	w, found, err := journal.Open(r.s.dir.Path(record.JournalDir(r.st.Session)), skip, time.Now)
-	if err != nil || skip == 0 {
-		return w, found, err
-	}
-	err = state.Update(r.s.ctx, r.s.dir, record.SessionFile(r.st.Session), func(s *record.Session) error {
-		s.BootID = boot
-		return nil
-	})
-	if err != nil {
-		_ = w.Close()
-		return nil, found, err
-	}
-	return w, found, nil
-}
-
 // folded is fold.json: the fold's state, and the output that it has seen.
 type folded struct {
 	Version int       `json:"version"`
@@ -127,6 +95,8 @@ type folded struct {
 	State   jsonState `json:"state,omitempty"`
 	// Outbox are the frames that had not been written to the agent: a shim that has one answers it as written.
 	Outbox []providers.Frame `json:"outbox,omitempty"`
+	// Tenure says whose the process is by now; without it, it is the one's that runtime.json names.
+	Tenure *tenure `json:"tenure,omitempty"`
 }
 
 func foldFile(runtime string) string { return "runtimes/" + runtime + "/fold.json" }
@@ -141,7 +111,7 @@ func (rt *runtime) restore() error {
 	if rt.fold, err = rt.provider.New([]byte(f.State)); err != nil {
 		return fmt.Errorf("restore the state of the agent's protocol: %w", err)
 	}
-	rt.outbox = f.Outbox
+	rt.outbox, rt.tenure = f.Outbox, f.Tenure
 	rt.checkpoint = rt.at.Out + rt.at.Err
 	to := rt.at
 	rt.at.Out, rt.at.Err = f.Out, f.Err
@@ -256,6 +226,7 @@ func (rt *runtime) receive(c providers.Chunk) (events []journal.Event) {
 		rt.text.Reset()
 	}
 	for _, e := range said {
+		rt.lively = rt.lively || e.Type != "agent_notice" // that it tries once more is no sign of life
 		events = append(events, journal.Event{Type: e.Type, Data: e.Data})
 		if b, err := command.Bytes(e.Data); err == nil && e.Type == "agent_message_chunk" {
 			rt.text.Add(b)
@@ -318,7 +289,7 @@ func (rt *runtime) append(commit journal.Commit, durable bool, events ...journal
 		e.Session, e.Execution, e.Fence = rt.r.st.Session, rt.r.st.ID, rt.r.st.Fence
 		e.Turn = fmt.Sprintf("t%d", rt.r.st.Attempt)
 	}
-	if _, err := rt.journal.Append(events, commit, durable); err != nil {
+	if err := rt.book.append(events, commit, durable); err != nil {
 		return err
 	}
 	rt.at = commit
@@ -332,7 +303,7 @@ func (rt *runtime) check() error {
 	if taken-rt.checkpoint < rt.every {
 		return nil
 	}
-	if err := rt.journal.Sync(); err != nil {
+	if err := rt.book.w.Sync(); err != nil {
 		return err
 	}
 	crash.At("supervisor.checkpoint")
@@ -350,7 +321,7 @@ func (rt *runtime) check() error {
 // save writes the fold down.
 func (rt *runtime) save() error {
 	return state.Put(rt.r.s.ctx, rt.r.s.dir, foldFile(rt.at.Runtime), folded{
-		Version: record.Version, Out: rt.at.Out, Err: rt.at.Err, State: jsonState(rt.fold.State()), Outbox: rt.outbox,
+		Version: record.Version, Out: rt.at.Out, Err: rt.at.Err, State: jsonState(rt.fold.State()), Outbox: rt.outbox, Tenure: rt.tenure,
 	})
 }
 
@@ -359,7 +330,7 @@ func (rt *runtime) release() {
 	if rt.control != nil {
 		rt.control.Close()
 	}
-	if err := rt.journal.Close(); err != nil {
+	if err := rt.book.close(); err != nil {
 		rt.r.s.log.Printf("session %s: %v", rt.r.st.Session, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/pintle/pintle/internal/crash"
@@ -78,6 +79,9 @@ func (r *run) settleGone(e session.Ending, why string) (bool, error) {
 // settleUnstarted settles an attempt of which nothing was begun.
 func (r *run) settleUnstarted(e session.Ending, why *api.Cause) (bool, error) {
 	v := r.verdict(e, why)
+	if r.anothers() {
+		r.st.RuntimeID = newID("x") // a kept process that it never had
+	}
 	if c := r.cancelled(); c != nil && r.st.Cancel == nil {
 		r.st.Cancel = c
 	}
@@ -113,8 +117,12 @@ func (r *run) judge(exit shim.Exit) record.Verdict {
 // judgeLost is the verdict on an agent that was ended with its shim, or with its host: what it had said of its turn
 // stands.
 func (r *run) judgeLost(v record.Verdict) record.Verdict {
-	if about := r.rt.about(); about.End != nil && about.End.Outcome != session.Cancelled {
+	about := r.rt.about()
+	switch {
+	case about.End != nil && about.End.Outcome != session.Cancelled:
 		return r.judgeAgent(shim.Exit{}, about)
+	case v.Outcome == session.AgentDied && r.spoken() && !about.Confirmed && r.rt.handedOver():
+		v.Outcome, v.ExitCode = session.Unknown, session.Unknown.Exit()
 	}
 	return v
 }
@@ -136,6 +144,11 @@ func (r *run) conclude(out, errs int64, judge func() record.Verdict, left []proc
 	text, said, lookErr := rt.recall()
 	if lookErr != nil {
 		return false, lookErr
+	}
+	if said == nil {
+		if n := r.another(v); n != nil {
+			return false, r.tryAgain(v, n, left)
+		}
 	}
 	if said != nil {
 		v = *said // it was told: the journal decides
@@ -187,26 +200,32 @@ func (r *run) hasEnv() bool {
 // say puts the end into the journal. Where there are secrets the spool goes before: once the end is told, no
 // file holds what was not masked.
 func (r *run) say(v record.Verdict, left []proc.Identity) error {
-	exited := map[string]any{"runtime": r.st.RuntimeID}
-	if len(left) > 0 {
-		exited["left"] = left
-	}
-	data, err := json.Marshal(v)
+	ended, err := turnEnded(v)
 	if err != nil {
 		return err
 	}
-	gone, ended := event("runtime_exited", exited), journal.Event{Type: "turn_ended", Data: data}
+	gone := append(r.lapsed("the agent is gone"), r.exited(left))
 	if len(r.spec.Environment.Secrets) == 0 {
-		return r.rt.note(true, gone, ended) // the spool goes with the runtime's directory
+		return r.rt.note(true, append(gone, ended)...) // the spool goes with the runtime's directory
 	}
-	if err := r.rt.note(true, gone); err != nil {
+	if err := r.rt.note(true, gone...); err != nil {
 		return err
+	}
+	if r.spoken() { // what it said of its turn is known from the spool alone
+		if err := r.rt.save(); err != nil {
+			return err
+		}
 	}
 	crash.At("supervisor.taken")
 	if err := r.dropSpool(); err != nil {
 		return err
 	}
 	return r.rt.note(true, ended)
+}
+
+func turnEnded(v record.Verdict) (journal.Event, error) {
+	data, err := json.Marshal(v)
+	return journal.Event{Type: "turn_ended", Data: data}, err
 }
 
 func (r *run) dropSpool() error {
@@ -220,13 +239,22 @@ func (r *run) dropSpool() error {
 
 // close writes the result and the record, which is what everybody waits for.
 func (r *run) close(v record.Verdict, text []byte) error {
-	if err := r.writeText(text); err != nil {
-		return fmt.Errorf("write text: %w", err)
+	about := r.rt.about()
+	var wrote, left error
+	var both sync.WaitGroup
+	both.Go(func() { wrote = r.writeText(text) })
+	both.Go(func() { left = r.leaveSession(about) })
+	both.Wait()
+	if err := errors.Join(wrote, left); err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	if u := spend(r.st.Spent, about.Usage); u != (api.Usage{}) {
+		r.st.Usage = &u
 	}
 	now := time.Now().UTC()
 	code := v.ExitCode
 	r.st.Outcome, r.st.ExitCode, r.st.Cause, r.st.EndedAt, r.st.Runtime = string(v.Outcome), &code, v.Cause, &now, nil
-	r.st.WaitingFor, r.st.Next = nil, ""
+	r.st.WaitingFor, r.st.Next, r.st.Permissions = nil, "", nil
 	if r.st.Cancel != nil {
 		r.st.Cancel.ConfirmedAt = &now
 	}
@@ -242,6 +270,9 @@ func (r *run) close(v record.Verdict, text []byte) error {
 // tidy removes the runtime of a settled attempt, after those who wait were told. Killed before it is done, the
 // next supervisor does it. Nothing else of the execution is touched: its next attempt may have begun.
 func (r *run) tidy() {
+	if r.anothers() {
+		return // it is kept, or another's by now
+	}
 	if err := r.s.dropRuntime(r.st.RuntimeID); err != nil {
 		r.s.log.Printf("run %s: %v", r.name(), err)
 	}

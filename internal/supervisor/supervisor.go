@@ -62,8 +62,11 @@ type Supervisor struct {
 	forks sync.RWMutex
 
 	mu       sync.Mutex
-	runs     map[string]*run    // by folder, those that have not ended
-	envs     map[string]brought // by folder: values that no record holds
+	runs     map[string]*run     // by folder, those that have not ended
+	envs     map[string]brought  // by folder: values that no record holds
+	books    map[string]*book    // by session, those that are open
+	kept     map[string]*keeper  // by session: processes that wait for its next run
+	attends  map[string]presence // by folder: who will answer what the agent asks for
 	clients  int
 	stopping bool // ends all runtimes; takes no work
 	used     time.Time
@@ -105,6 +108,7 @@ func Run(ctx context.Context, o Options) error {
 	s := &Supervisor{
 		o: o, dir: o.Dir, log: log.New(o.Log, "", log.LstdFlags|log.LUTC), ctx: ctx, leave: cancel,
 		runs: map[string]*run{}, envs: map[string]brought{}, used: time.Now(),
+		books: map[string]*book{}, kept: map[string]*keeper{}, attends: map[string]presence{},
 	}
 	if s.lock, err = os.Stat(o.Dir.Path(LockFile)); err != nil {
 		return fmt.Errorf("supervisor: %w", err)

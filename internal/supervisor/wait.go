@@ -19,6 +19,9 @@ func (s *Supervisor) wait(ctx context.Context, w api.Wait) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if w.Answers {
+		defer s.attend(folder)()
+	}
 	for {
 		if e, err := record.View(s.dir, folder); err == nil {
 			if was, past := record.AsOf(e, w.Attempt); past {
@@ -29,7 +32,7 @@ func (s *Supervisor) wait(ctx context.Context, w api.Wait) (any, error) {
 			}
 		}
 		if r := s.driver(folder); r != nil {
-			if e, err := r.await(ctx); err != nil || e != nil {
+			if e, err := r.await(ctx, w.Answers); err != nil || e != nil {
 				return e, err
 			}
 			continue
@@ -56,13 +59,17 @@ func (s *Supervisor) driver(folder string) *run {
 }
 
 // await returns nil when the run is done, and the execution when it waits for somebody.
-func (r *run) await(ctx context.Context) (*api.Execution, error) {
+func (r *run) await(ctx context.Context, answers bool) (*api.Execution, error) {
 	for {
 		r.mu.Lock()
 		waiting, changed := r.waiting, r.changed
 		r.mu.Unlock()
 		if waiting != nil && waiting.Kind == "needs_env" && !r.provided(waiting.Names) {
 			e, err := r.viewWaiting(waiting) // by now it may look whether the values came
+			return &e, err
+		}
+		if waiting != nil && waiting.Kind == "needs_approval" && !answers {
+			e, err := r.viewWaiting(waiting)
 			return &e, err
 		}
 		select {

@@ -119,7 +119,7 @@ func (s *Supervisor) idle() bool { return s.quiet() >= time.Duration(s.o.Config.
 func (s *Supervisor) quiet() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.clients > 0 || len(s.runs) > 0 {
+	if s.clients > 0 || len(s.runs) > 0 || len(s.kept) > 0 {
 		s.used = time.Now()
 	}
 	return time.Since(s.used)

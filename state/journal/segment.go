@@ -38,6 +38,16 @@ func segments(dir string) ([]uint64, error) {
 	return firsts, nil
 }
 
+// Floor is a sequence that no later event of the journal in dir is at or before, without reading it: the newest segment
+// begins behind it. 0 without a journal.
+func Floor(dir string) uint64 {
+	firsts, err := segments(dir)
+	if err != nil || len(firsts) == 0 {
+		return 0
+	}
+	return firsts[len(firsts)-1] - 1
+}
+
 // scan is what a segment's bytes hold.
 type scan struct {
 	end     int64             // of the last intact commit line: what follows is torn

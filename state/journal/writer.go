@@ -161,7 +161,7 @@ func (w *Writer) cut(torn int64) error {
 // may be gone after a power cut: the caller repeats what it says, under the same commit.
 func (w *Writer) Append(events []Event, commit Commit, durable bool) (uint64, error) {
 	if len(events) == 0 {
-		return w.last(), nil
+		return w.Last(), nil
 	}
 	last, err := w.write(events, commit)
 	if err != nil || !durable {
@@ -170,7 +170,8 @@ func (w *Writer) Append(events []Event, commit Commit, durable bool) (uint64, er
 	return last, w.syncTo(last)
 }
 
-func (w *Writer) last() uint64 {
+// Last is the last sequence that was given.
+func (w *Writer) Last() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.next - 1
@@ -270,7 +271,7 @@ func (w *Writer) delaySync() {
 }
 
 // Sync returns when all that was appended is on disk.
-func (w *Writer) Sync() error { return w.syncTo(w.last()) }
+func (w *Writer) Sync() error { return w.syncTo(w.Last()) }
 
 // syncTo is the group commit: whoever comes while another syncs waits for it, and finds that the next
 // sync, or already that one, covered its own lines.

@@ -1,0 +1,142 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
+)
+
+// The executions of one session have their turns one after the other, in the order in which they were taken up. That
+// order is in session.json, so no crash changes it: an agent that is given a prompt while a turn runs would take it for
+// a part of that turn.
+
+// spoken reports whether the run's agent is one that is spoken to.
+func (r *run) spoken() bool { return r.s.o.Providers[r.st.Provider].Stdin }
+
+// enqueue puts the execution at the end of its session's queue, if it is not in it.
+func (r *run) enqueue() error {
+	return state.Update(r.s.ctx, r.s.dir, record.SessionFile(r.st.Session), func(s *record.Session) error {
+		if s.Version == 0 {
+			return fmt.Errorf("session %s: %w", r.st.Session, fs.ErrNotExist)
+		}
+		if !slices.Contains(s.Queue, r.folder) {
+			s.Queue = append(s.Queue, r.folder)
+		}
+		return nil
+	})
+}
+
+// goesOn reports whether the session was there before this try: then others may be before it in the queue, an agent's
+// process may wait for it, and the conversation goes on.
+func (r *run) goesOn() (bool, error) {
+	if !r.spoken() {
+		return false, nil
+	}
+	_, err := state.Read[record.Session](r.s.dir, record.SessionFile(r.st.Session))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// ahead is the folder of the execution whose turn comes before ours, "" when it is ours.
+func (r *run) ahead() (string, error) {
+	s, err := state.Read[record.Session](r.s.dir, record.SessionFile(r.st.Session))
+	if err != nil {
+		return "", err
+	}
+	if !slices.Contains(s.Queue, r.folder) { // a death came between the claim and this
+		if err := r.enqueue(); err != nil {
+			return "", err
+		}
+	}
+	for _, folder := range s.Queue {
+		if folder == r.folder {
+			return "", nil
+		}
+		if open, err := r.s.unended(folder); open || (err != nil && !errors.Is(err, fs.ErrNotExist)) {
+			return folder, nil // also one that cannot be read: nobody knows what goes on
+		}
+	}
+	return "", nil
+}
+
+// itsTurn waits a while if it is another's. Its end wakes us.
+func (r *run) itsTurn(ctx context.Context) (bool, error) {
+	ahead, err := r.ahead()
+	if err != nil || ahead == "" {
+		return err == nil, err
+	}
+	name := ahead
+	if spec, err := record.SpecOf(r.s.dir, ahead); err == nil {
+		name = spec.ID
+	}
+	w := &api.WaitingFor{Kind: "session", Names: []string{name}}
+	if r.st.Phase != string(session.Queued) || r.st.WaitingFor == nil || r.st.WaitingFor.Names[0] != name {
+		r.st.WaitingFor = w
+		if err := r.save(session.Queued); err != nil {
+			return false, err
+		}
+	}
+	r.wait(w)
+	r.pause(ctx, time.Minute)
+	r.wait(nil)
+	return false, nil
+}
+
+// reserve raises the session's fence for another process of the agent (F1), and gives that an id.
+func (r *run) reserve() error {
+	err := state.Update(r.s.ctx, r.s.dir, record.SessionFile(r.st.Session), func(s *record.Session) error {
+		s.Fence = max(s.Fence+1, r.st.Fence)
+		r.st.Fence = s.Fence
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	r.st.RuntimeID, r.st.WaitingFor = newID("x"), nil
+	return r.save(session.Claimed)
+}
+
+// conclusion leaves the session's queue, and notes the conversation if it is one by now.
+func (r *run) leaveSession(about providers.About) error {
+	if !r.spoken() {
+		return nil
+	}
+	err := state.Update(r.s.ctx, r.s.dir, record.SessionFile(r.st.Session), func(s *record.Session) error {
+		s.Queue = slices.DeleteFunc(s.Queue, func(folder string) bool { return folder == r.folder })
+		if about.Confirmed && about.Conversation != "" {
+			s.Conversation = about.Conversation
+		}
+		return nil
+	})
+	return err
+}
+
+// order is what the agent is told. A try that goes on with what had begun asks for that alone.
+func (r *run) order() (providers.Order, error) {
+	p := r.spec.Payload
+	o := providers.Order{
+		Turn:   fmt.Sprintf("%s.%d.%d", r.folder, r.st.Attempt, r.st.Try),
+		Prompt: p.Prompt, Cwd: p.Cwd, Model: p.Model, Approve: p.Approve, Conversation: r.st.Resume,
+	}
+	if r.st.Resume != "" {
+		o.Prompt = goOnPrompt
+		return o, nil
+	}
+	s, err := state.Read[record.Session](r.s.dir, record.SessionFile(r.st.Session))
+	o.Conversation = s.Conversation
+	return o, err
+}
+
+// goOnPrompt asks for the rest of a turn in whose middle the agent died or failed (B2).
+const goOnPrompt = "The last turn was cut off before it was finished, for a technical reason. Look at what was done by then, and go on from there."

@@ -1,0 +1,506 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pintle/pintle/internal/crash"
+	"github.com/pintle/pintle/internal/environ"
+	"github.com/pintle/pintle/internal/proc"
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/shim"
+	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
+)
+
+// Bounds of a process that is kept from run to run (W3).
+const (
+	maxRuns = 100
+	maxAge  = 24 * time.Hour
+)
+
+// keeper keeps an agent's process between two runs of its session (W1). One goroutine owns it; the next run asks it for
+// the process, and whoever wants that ended asks it to close it.
+type keeper struct {
+	r    *run // as whose it is kept: the last that had it
+	rt   *runtime
+	asks chan ask
+	gone chan struct{} // closed when it keeps nothing any more
+
+	until   time.Time
+	rungs   []rung // of the close that is under way
+	due     time.Time
+	reason  string // for which it is closed
+	ticking *time.Timer
+}
+
+// ask is what is wanted of a keeper: the process for a run, or, without one, its end.
+type ask struct {
+	next   *run
+	env    environ.Environment
+	reason string
+	answer chan *runtime // nil: it was not to be had; gone says when the old one is
+}
+
+func newKeeper(r *run, rt *runtime, until time.Time) *keeper {
+	return &keeper{r: r, rt: rt, asks: make(chan ask), gone: make(chan struct{}), until: until, ticking: time.NewTimer(time.Hour)}
+}
+
+// keep has a process kept. It is registered before this returns: no run of the session can miss it.
+func (s *Supervisor) keep(k *keeper) {
+	s.mu.Lock()
+	s.kept[k.r.st.Session] = k
+	s.used = time.Now()
+	s.mu.Unlock()
+	s.work.Go(func() { k.stay(s.ctx) })
+}
+
+func (s *Supervisor) keeperOf(session string) *keeper {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kept[session]
+}
+
+// keepers are all of them.
+func (s *Supervisor) keepers() []*keeper {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.kept))
+}
+
+// leave keeps nothing any more.
+func (k *keeper) leave() {
+	s := k.r.s
+	s.mu.Lock()
+	if s.kept[k.r.st.Session] == k {
+		delete(s.kept, k.r.st.Session)
+	}
+	s.used = time.Now()
+	s.mu.Unlock()
+	close(k.gone)
+}
+
+// warms reports whether the agent's process is kept for the session's next run, now that its turn has ended. A run that
+// did not complete closes it (W3).
+func (r *run) warms() bool {
+	end := r.rt.about().End
+	if r.spec.Limits.Warm <= 0 || end == nil || end.Outcome != "completed" || r.wanted() || r.rt.broken != nil {
+		return false
+	}
+	t := r.rt.tenure
+	return t != nil && t.Runs < maxRuns && time.Since(t.Since) < maxAge
+}
+
+// stay keeps the process until it is asked for, its time is over, or it is gone. It begins by adopting it, if an earlier
+// supervisor kept it.
+func (k *keeper) stay(ctx context.Context) {
+	defer k.leave()
+	for k.rt == nil {
+		if there, err := k.adopt(ctx); !there || err != nil {
+			if err != nil && ctx.Err() == nil {
+				k.log(err)
+				k.r.pause(ctx, retryDelay)
+			}
+			if !there || ctx.Err() != nil {
+				return
+			}
+		}
+	}
+	for {
+		var over bool
+		var err error
+		select {
+		case ev, ok := <-k.rt.control.Events():
+			over, err = k.hear(ctx, ev, ok)
+		case a := <-k.asks:
+			over = k.asked(a)
+		case <-k.timer():
+		case <-ctx.Done():
+			k.rt.release()
+			return
+		}
+		if over {
+			return
+		}
+		if err != nil {
+			k.log(err)
+		}
+		k.climb()
+	}
+}
+
+func (k *keeper) log(err error) { k.r.s.log.Printf("kept runtime %s: %v", k.r.st.RuntimeID, err) }
+
+func (k *keeper) timer() <-chan time.Time {
+	next := time.Until(k.until)
+	if k.reason != "" {
+		next = time.Until(k.due)
+	}
+	k.ticking.Reset(max(next, time.Millisecond))
+	return k.ticking.C
+}
+
+// climb closes it when its time is over, and goes on with a close.
+func (k *keeper) climb() {
+	if k.reason == "" && !time.Now().Before(k.until) {
+		k.close("idle timeout")
+	}
+	if k.reason == "" || len(k.rungs) == 0 || time.Now().Before(k.due) {
+		return
+	}
+	step := k.rungs[0]
+	k.rungs, k.due = k.rungs[1:], time.Now().Add(step.grace)
+	k.r.rt = k.rt
+	if err := k.r.signal(step.sig); err != nil {
+		k.log(err)
+	}
+}
+
+// close begins to close it: the intent is in the journal before (R3).
+func (k *keeper) close(reason string) {
+	if k.reason != "" {
+		return
+	}
+	if err := k.rt.note(true, event("runtime_closing", map[string]any{"runtime": k.r.st.RuntimeID, "reason": reason})); err != nil {
+		k.log(err)
+	}
+	crash.At("supervisor.closing")
+	k.reason, k.rungs, k.due = reason, k.r.ladderFor("close"), time.Now()
+}
+
+// asked gives the process to the next run, if it is what that would make anew; else it is closed (W2).
+func (k *keeper) asked(a ask) (given bool) {
+	switch {
+	case a.next == nil:
+		k.close(a.reason)
+	case k.reason != "":
+	default:
+		if why := k.differs(a.next, a.env); why != "" {
+			k.close("the next run differs: " + why)
+			break
+		}
+		k.rt.mask = environ.NewMasker(a.env.SecretValues())
+		a.answer <- k.rt
+		return true
+	}
+	if a.answer != nil {
+		a.answer <- nil
+	}
+	return false
+}
+
+// differs names in what a run's own process would be another one, "" if in nothing.
+func (k *keeper) differs(next *run, env environ.Environment) string {
+	was, is := k.r.spec, next.spec
+	was.Payload.Prompt, was.Payload.Session, was.Payload.Unattended, was.Payload.Env, was.Payload.Secret = "", "", "", nil, nil
+	is.Payload.Prompt, is.Payload.Session, is.Payload.Unattended, is.Payload.Env, is.Payload.Secret = "", "", "", nil, nil
+	fields := was.Payload.Differing(is.Payload)
+	if was.Path != is.Path {
+		fields = append(fields, "program")
+	}
+	if was.Environment.Umask != is.Environment.Umask {
+		fields = append(fields, "umask")
+	}
+	if !maps.Equal(theirs(k.rt.env.Vars), theirs(env.Vars)) {
+		fields = append(fields, "environment")
+	}
+	return strings.Join(fields, ", ")
+}
+
+// theirs is an environment without what we set ourselves, which differs from run to run.
+func theirs(vars map[string]string) map[string]string {
+	vars = maps.Clone(vars)
+	for _, name := range []string{"PINTLE_HOME", "PINTLE_EXECUTION", "PINTLE_SESSION", shim.TokenVariable} {
+		delete(vars, name)
+	}
+	return vars
+}
+
+// hear takes in what the shim tells.
+func (k *keeper) hear(ctx context.Context, ev shim.Event, ok bool) (over bool, err error) {
+	switch {
+	case !ok:
+		return k.lost(ctx)
+	case ev.Exit != nil:
+		return true, k.over(ctx, ev.Exit.Out, ev.Exit.Err, ev.Exit.Left)
+	case ev.Written != nil:
+		k.rt.written(ev.Written)
+	case ev.Started == nil:
+		return false, errors.Join(k.rt.take(providers.Stdout, ev.Out, false), k.rt.take(providers.Stderr, ev.Err, false))
+	}
+	return false, nil
+}
+
+// lost looks what a broken connection means.
+func (k *keeper) lost(ctx context.Context) (over bool, err error) {
+	k.rt.release()
+	k.rt = nil
+	for ctx.Err() == nil {
+		there, err := k.adopt(ctx)
+		if !there || k.rt != nil {
+			return !there, err
+		}
+		k.log(err)
+		k.r.pause(ctx, retryDelay)
+	}
+	return true, ctx.Err()
+}
+
+// adopt takes the shim over, or settles the process if that is gone.
+func (k *keeper) adopt(ctx context.Context) (there bool, err error) {
+	r := k.r
+	unlock, err := shim.Dead(r.s.dir, r.st.RuntimeID)
+	switch {
+	case errors.Is(err, state.ErrLocked):
+		r.rt = nil
+		if exit, err := r.takeOver(ctx); err != nil || exit == nil {
+			k.rt = r.rt
+			return true, err
+		} else {
+			k.rt = r.rt
+			return false, k.over(ctx, exit.Out, exit.Err, exit.Left)
+		}
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return true, err
+	}
+	defer unlock()
+	return false, k.dead(ctx)
+}
+
+// dead settles a process whose shim is proven dead: its lock is ours.
+func (k *keeper) dead(ctx context.Context) error {
+	r := k.r
+	if err := r.reopen(); err != nil {
+		return err
+	}
+	k.rt = r.rt
+	exit, err := state.Read[shim.Exit](r.s.dir, shim.ExitFile(r.st.RuntimeID))
+	if err == nil {
+		return k.over(ctx, exit.Out, exit.Err, exit.Left)
+	}
+	agent, _ := state.Read[shim.Agent](r.s.dir, shim.AgentFile(r.st.RuntimeID))
+	left := r.s.sweep(r.token(), agent.Pipes...)
+	dir := r.s.dir.Path(shim.SpoolDir(r.st.RuntimeID))
+	return k.over(ctx, shim.SpoolEnd(dir, shim.Out), shim.SpoolEnd(dir, shim.Err), left)
+}
+
+// over takes in the end of the process, and its directory goes. What cannot be recorded is tried until it can be, or the
+// supervisor leaves.
+func (k *keeper) over(ctx context.Context, out, errs int64, left []proc.Identity) error {
+	r := k.r
+	r.rt = k.rt
+	defer k.rt.release()
+	for {
+		err := r.takeRest(out, errs)
+		if err == nil {
+			gone := r.exited(left)
+			if k.reason != "" {
+				gone = event("runtime_exited", map[string]any{"runtime": r.st.RuntimeID, "reason": k.reason, "left": len(left)})
+			}
+			err = k.rt.note(true, gone)
+		}
+		if err == nil {
+			break
+		}
+		k.log(err)
+		if r.pause(ctx, retryDelay); ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	if k.rt.control != nil {
+		_ = k.rt.control.Ack(out, errs)
+	}
+	r.s.collect(k.rt.shimPID)
+	return r.s.dropRuntime(r.st.RuntimeID)
+}
+
+// takeKept asks for the process that is kept for the session: nil if there is none, or it was another one than the run
+// would make. Then it is gone when this returns.
+func (r *run) takeKept(ctx context.Context, env environ.Environment) (*runtime, error) {
+	k := r.s.keeperOf(r.st.Session)
+	if k == nil {
+		return nil, nil
+	}
+	a := ask{next: r, env: env, answer: make(chan *runtime, 1)}
+	select {
+	case k.asks <- a:
+	case <-k.gone:
+		return nil, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	rt := <-a.answer
+	select {
+	case <-k.gone:
+	case <-ctx.Done():
+		if rt != nil {
+			rt.release()
+		}
+		return nil, ctx.Err()
+	}
+	if rt != nil {
+		r.st.RuntimeID, r.st.Fence, r.st.Runtime, r.shim = k.r.st.RuntimeID, k.r.st.Fence, k.r.st.Runtime, k.r.shim
+	}
+	return rt, nil
+}
+
+// closeKept has the process that is kept for a session closed, and returns when it is gone.
+func (s *Supervisor) closeKept(ctx context.Context, k *keeper, reason string) error {
+	select {
+	case k.asks <- ask{reason: reason}:
+	case <-k.gone:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-k.gone:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// closeLimit is how long the close of a kept process is waited for: its shim may be frozen, and is ended by force then.
+const closeLimit = 20 * time.Second
+
+// closeAllKept has all of them closed, for a supervisor that stops.
+func (s *Supervisor) closeAllKept(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, closeLimit)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, k := range s.keepers() {
+		all.Go(func() { _ = s.closeKept(ctx, k, "supervise stop") })
+	}
+	all.Wait()
+}
+
+// closeKeptOf closes the process that is kept since a run has ended.
+func (s *Supervisor) closeKeptOf(ctx context.Context, folder string) error {
+	for _, k := range s.keepers() {
+		if k.r.folder == folder {
+			return s.closeKept(ctx, k, "stopped")
+		}
+	}
+	return nil
+}
+
+// keepAgain takes up the keeping of a process that an earlier supervisor kept.
+func (s *Supervisor) keepAgain(rec record.Runtime, t tenure) {
+	r := newRun(s, t.Folder)
+	if err := r.load(); err != nil {
+		s.log.Printf("kept runtime %s: %v", rec.ID, err) // it is closed when its time is over, or for the next run
+	}
+	r.st.Session, r.st.RuntimeID, r.st.Fence, r.st.BootID = rec.Session, rec.ID, rec.Fence, rec.BootID
+	if sess, err := state.Read[record.Session](s.dir, record.SessionFile(rec.Session)); err == nil {
+		r.st.Provider, r.st.Workspace = sess.Provider, sess.Workspace
+	}
+	s.keep(newKeeper(r, nil, *t.Idle))
+}
+
+// goOn gives the run to a process that was kept for it. The write of fold.json is what makes it the run's: it has the
+// order and the tenure in one. Killed before it, the process is still kept; after it, it is the run's that is adopted.
+func (r *run) goOn(ctx context.Context, rt *runtime) (bool, error) {
+	if err := r.goOnWith(ctx, rt); err != nil {
+		rt.release()
+		r.rt = nil
+		return false, fmt.Errorf("go on with runtime %s: %w", r.st.RuntimeID, err)
+	}
+	rt.flush()
+	return r.attend(ctx)
+}
+
+func (r *run) goOnWith(ctx context.Context, rt *runtime) error {
+	rt.handTo(r)
+	now := time.Now().UTC()
+	r.st.StartedAt, r.st.WaitingFor = &now, nil
+	if err := r.save("running"); err != nil {
+		return err
+	}
+	crash.At("supervisor.taken_over")
+	if err := r.prepareWorkspace(ctx); err != nil { // before the agent changes anything
+		return err
+	}
+	err := rt.note(true, event("turn_started", map[string]any{"attempt": r.st.Attempt, "try": r.st.Try}),
+		event("runtime_reused", map[string]any{"runtime": r.st.RuntimeID}))
+	if err != nil {
+		return err
+	}
+	if err := rt.begin(); err != nil {
+		return err
+	}
+	crash.At("supervisor.turn")
+	return nil
+}
+
+// handTo makes a kept process another run's: nothing of the run before is left in it (W3).
+func (rt *runtime) handTo(r *run) {
+	rt.r, r.rt = r, rt
+	rt.text.Reset()
+	rt.partial, rt.resolved = false, map[string]api.Answered{}
+}
+
+// rest ends a run whose agent's process is kept. The end is in the journal first, then it is nobody's process, and then
+// the run has ended: killed in between, the next supervisor keeps the process and ends the run by what the journal says.
+func (r *run) rest() (bool, error) {
+	rt := r.rt
+	v := r.judge(shim.Exit{})
+	text, said, err := rt.recall()
+	if err != nil {
+		return false, err
+	}
+	if said != nil {
+		v = *said
+	} else if err := r.sayResting(v); err != nil {
+		return false, err
+	}
+	crash.At("supervisor.said")
+	until := time.Now().Add(r.spec.Limits.Warm).UTC()
+	rt.tenure.Idle = &until
+	if err := rt.save(); err != nil {
+		return false, err
+	}
+	crash.At("supervisor.rested")
+	k := newKeeper(r.double(), rt, until)
+	if err := r.close(v, text); err != nil {
+		return false, err
+	}
+	r.rt, rt.r = nil, k.r
+	r.s.keep(k)
+	return true, nil
+}
+
+// double is the run as its keeper has it.
+func (r *run) double() *run {
+	d := newRun(r.s, r.folder)
+	d.spec, d.st, d.shim = r.spec, r.st, r.shim
+	return d
+}
+
+// sayResting puts the end of the turn into the journal. With secrets, what the agent has said is on no disk any more
+// then: the shim has dropped it once it answers what it was asked behind the word to do so (E5).
+func (r *run) sayResting(v record.Verdict) error {
+	rt := r.rt
+	if len(r.spec.Environment.Secrets) > 0 {
+		if err := errors.Join(rt.book.w.Sync(), rt.save(), rt.control.Ack(rt.at.Out, rt.at.Err)); err != nil {
+			return err
+		}
+		if _, err := rt.control.Environment(time.After(adoptLimit)); err != nil {
+			return err
+		}
+	}
+	ended, err := turnEnded(v)
+	if err != nil {
+		return err
+	}
+	return rt.note(true, append(r.lapsed("the turn has ended"), ended)...)
+}
