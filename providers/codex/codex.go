@@ -17,12 +17,25 @@ import (
 // Name is what -a calls this provider.
 const Name = "codex"
 
+// Tested is the version that this was tested with. One that is newer is told of, and driven all the same.
+const Tested = "0.171.0"
+
 // Provider returns the provider.
 func Provider() providers.Provider {
 	return providers.Provider{
-		Name: Name, Environment: []string{"CODEX_*", "OPENAI_*"}, Stdin: true, Split: split, New: restore,
+		Name: Name, Environment: []string{"CODEX_*", "OPENAI_*"}, Stdin: true, Split: split, New: restore, Writer: writer,
 		Args: func(more []string) []string { return append([]string{"codex", "app-server"}, more...) },
 	}
+}
+
+// writer is the file that the server has locked (flock, exclusive) from the moment that a thread is loaded until it is
+// unloaded or the process has died. One that ends by itself removes the file; SIGKILL leaves it there, unlocked.
+func writer(env map[string]string, thread string) string {
+	home := env["CODEX_HOME"]
+	if home == "" {
+		home = filepath.Join(env["HOME"], ".codex")
+	}
+	return filepath.Join(home, "thread-writer-locks", thread+".lock")
 }
 
 // Native are the places of the real binary behind the npm package's wrapper, given where that lies, symbolic links

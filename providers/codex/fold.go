@@ -15,28 +15,52 @@ import (
 // state is all that the fold knows.
 type state struct {
 	Order   providers.Order `json:"order"`
+	Waiting string          `json:"waiting,omitempty"` // for the answer to which of our requests
+	Greeted bool            `json:"greeted,omitempty"`
 	Version string          `json:"version,omitempty"`
 	Model   string          `json:"model,omitempty"`
 	Thread  string          `json:"thread,omitempty"`
-	Turn    string          `json:"turn,omitempty"`    // its id, from the answer to turn/start
-	Started bool            `json:"started,omitempty"` // turn/started came: before it an interrupt is refused
-	Stop    bool            `json:"stop,omitempty"`    // an interrupt is wanted
-	Denied  string          `json:"denied,omitempty"`  // what was asked and refused, which ends the run
+	Own     *stance         `json:"own,omitempty"` // what a conversation that goes on must be opened with
+	newest
 
-	Pending []pending       `json:"pending,omitempty"`
-	Message string          `json:"message,omitempty"` // id of the last message
-	Spoken  bool            `json:"spoken,omitempty"`  // a delta of it came
-	Open    int             `json:"open,omitempty"`
-	Usage   providers.Usage `json:"usage"`
-	Failure *providers.End  `json:"failure,omitempty"` // the last error that was final
-	End     *providers.End  `json:"end,omitempty"`
-	Log     string          `json:"log,omitempty"` // the end of standard error
+	Earlier []string  `json:"earlier,omitempty"` // the newest turns of the thread that are not the newest, or not ours
+	Others  []running `json:"others,omitempty"`  // turns of other threads: of agents that this one has started
+	Items   []open    `json:"items,omitempty"`
+	Pending []pending `json:"pending,omitempty"`
+	Asked   int       `json:"asked,omitempty"` // so many permissions, so that each has a name of its own
+	Log     string    `json:"log,omitempty"`   // the end of standard error
 }
 
-// fold drives one turn of one thread.
+// newest is what is known of the newest turn. The next one begins without any of it.
+type newest struct {
+	Prompt  string         `json:"prompt,omitempty"`  // the operation of the frame that has it
+	Turn    string         `json:"turn,omitempty"`    // its id, from the answer to turn/start
+	Started bool           `json:"started,omitempty"` // turn/started came: before it an interrupt is refused
+	Begun   bool           `json:"begun,omitempty"`
+	Stop    bool           `json:"stop,omitempty"`   // an interrupt is wanted
+	Stops   int            `json:"stops,omitempty"`  // frames that Interrupt has made
+	Denied  string         `json:"denied,omitempty"` // what was asked and refused, which ends the turn
+	Message string         `json:"message,omitempty"`
+	Spoken  bool           `json:"spoken,omitempty"` // a part of the last message came
+	Meters  []meter        `json:"meters,omitempty"`
+	Trouble *providers.End `json:"trouble,omitempty"` // the last error that the agent goes on after
+	Failure *providers.End `json:"failure,omitempty"` // the last error that was final
+	End     *providers.End `json:"end,omitempty"`
+}
+
+// No list grows over a bound, whatever an agent sends: the state is written down often.
+const (
+	most       = 256   // of anything that is open at once
+	idLimit    = 256   // characters of an id
+	titleLimit = 4_000 // characters of what is asked
+	wordsLimit = 2_000 // characters of a message that is kept (B2)
+)
+
+// fold drives one thread, a turn after the other.
 type fold struct {
 	state
 	op     string // of the frames that are being made
+	index  int    // of the next one
 	events []providers.Event
 	frames []providers.Frame
 }
@@ -53,22 +77,45 @@ type message struct {
 	} `json:"error"`
 }
 
-// State is the state as JSON.
-func (f *fold) State() json.RawMessage {
-	data, _ := json.Marshal(f.state) // strings, numbers, flags: cannot fail
-	return data
+// ident is an id of the server's. One that is no text is none; the end of one that is absurdly long is left out, here as
+// everywhere.
+type ident string
+
+// UnmarshalJSON takes anything.
+func (i *ident) UnmarshalJSON(b []byte) error {
+	var s string
+	_ = json.Unmarshal(b, &s)
+	*i = ident(clip(s, idLimit))
+	return nil
 }
+
+// where is what a notification is about.
+type where struct{ ThreadID, TurnID ident }
+
+// own says that it is about our thread.
+func (f *fold) own(thread ident) bool { return thread == "" || string(thread) == f.Thread }
+
+// mine says that it is about the newest turn. What comes late of an earlier one has that one's id.
+func (f *fold) mine(w where) bool {
+	return f.own(w.ThreadID) && (w.TurnID == "" || string(w.TurnID) == f.Turn)
+}
+
+// State is the state as JSON, whose strings stand as they came: a request's id is given back as it was.
+func (f *fold) State() json.RawMessage { return encode(f.state) }
 
 // About is what is known by now.
 func (f *fold) About() providers.About {
-	var asks []providers.Permission
+	a := providers.About{
+		Conversation: f.Thread, Model: f.Model, Version: f.Version, Message: f.Message, Ready: f.Thread != "",
+		Prompt: f.Prompt, Confirmed: f.Turn != "", Begun: f.Begun, Usage: f.usage(), Open: len(f.Items), Log: f.Log, End: f.end(),
+	}
 	for _, p := range f.Pending {
-		asks = append(asks, p.Permission)
+		a.Pending = append(a.Pending, p.Permission)
 	}
-	return providers.About{
-		Pending: asks, Conversation: f.Thread, Model: f.Model, Version: f.Version, Message: f.Message,
-		Ready: f.Thread != "", Confirmed: f.Started, Usage: f.Usage, Open: f.Open, Log: f.Log, End: f.end(),
+	if f.Trouble != nil {
+		a.Trouble = f.Trouble.Message
 	}
+	return a
 }
 
 // end is the turn's end; what was refused for want of somebody to ask comes before how the turn went.
@@ -77,29 +124,6 @@ func (f *fold) end() *providers.End {
 		return &providers.End{Outcome: session.Denied, Message: f.Denied}
 	}
 	return f.End
-}
-
-// Begin greets the server. All else follows from its answers.
-func (f *fold) Begin(o providers.Order) []providers.Frame {
-	f.Order = o
-	return f.made("begin", func() {
-		f.call("init", "initialize", map[string]any{
-			"clientInfo":   map[string]string{"name": "pintle", "title": "pintle", "version": "1"},
-			"capabilities": map[string]any{"experimentalApi": true},
-		})
-	})
-}
-
-// Interrupt interrupts the turn once it has started; until then it is remembered, since the server refuses it.
-func (f *fold) Interrupt() []providers.Frame {
-	f.Stop = true
-	return f.made("interrupt", f.interrupt)
-}
-
-func (f *fold) interrupt() {
-	if f.Started && f.End == nil {
-		f.call("interrupt", "turn/interrupt", map[string]string{"threadId": f.Thread, "turnId": f.Turn})
-	}
 }
 
 // Receive takes a line in. What is no message of the protocol says nothing.
@@ -112,7 +136,7 @@ func (f *fold) Receive(c providers.Chunk) ([]providers.Event, []providers.Frame)
 	if json.Unmarshal(bytes.TrimSpace(c.Data), &m) != nil {
 		return nil, nil
 	}
-	frames := f.made(fmt.Sprint(c.Offset), func() { f.take(m) })
+	frames := f.made(fmt.Sprint(c.Offset), 0, func() { f.take(m) })
 	events := f.events
 	f.events = nil
 	return events, frames
@@ -131,11 +155,30 @@ func tail(s string, n int) string {
 	return s
 }
 
+// clip leaves out what is over n characters.
+func clip(s string, n int) string {
+	for i := range s {
+		if n--; n < 0 {
+			return s[:i]
+		}
+	}
+	return s
+}
+
 // made collects the frames that do makes, each with an operation of its own: made again they are not written twice.
-func (f *fold) made(op string, do func()) []providers.Frame {
-	f.op, f.frames = op, nil
+func (f *fold) made(op string, index int, do func()) []providers.Frame {
+	f.op, f.index, f.frames = op, index, nil
 	do()
 	return f.frames
+}
+
+// ordered is the operation, or the id of a request, that is made for an order and answers no line of the server's. A late
+// answer to what was asked in an earlier turn has another name.
+func (f *fold) ordered(name string) string {
+	if f.Order.Turn == "" {
+		return name
+	}
+	return f.Order.Turn + "." + name
 }
 
 func (f *fold) take(m message) {
@@ -144,7 +187,7 @@ func (f *fold) take(m message) {
 		f.refused(name(m.ID), m.Error.Message)
 	case m.Method == "":
 		f.answered(name(m.ID), m.Result)
-	case len(m.ID) > 0:
+	case len(m.ID) > 0 && string(m.ID) != "null":
 		f.asked(m)
 	default:
 		f.notified(m.Method, m.Params)
@@ -157,30 +200,58 @@ func name(id json.RawMessage) (s string) {
 	return s
 }
 
+// await makes a request whose answer decides how it goes on. There is one at a time.
+func (f *fold) await(what, method string, params any) {
+	f.Waiting = f.request(what)
+	f.call(f.Waiting, method, params)
+}
+
+// request is the id of a request. Those of a turn have its name in it.
+func (f *fold) request(what string) string {
+	switch what {
+	case "turn", "interrupt", "clean":
+		if f.Order.Turn != "" {
+			return what + "/" + f.Order.Turn
+		}
+	}
+	return what
+}
+
 func (f *fold) call(id, method string, params any) {
 	f.send(map[string]any{"id": id, "method": method, "params": params})
 }
 
+// next is the operation of the frame that is made next.
+func (f *fold) next() string { return fmt.Sprintf("%s.%d", f.op, f.index) }
+
 func (f *fold) send(v any) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // what we make ourselves: cannot fail
-	f.frames = append(f.frames, providers.Frame{Op: fmt.Sprintf("%s.%d", f.op, len(f.frames)), Data: b.Bytes()})
+	f.frames = append(f.frames, providers.Frame{Op: f.next(), Data: append(encode(v), '\n')})
+	f.index++
 }
 
 // tell is an event.
 func (f *fold) tell(kind string, data any) {
+	f.events = append(f.events, providers.Event{Type: kind, Data: encode(data)})
+}
+
+// notice tells what somebody should know.
+func (f *fold) notice(message string) {
+	f.tell("agent_notice", map[string]string{"message": clip(message, wordsLimit)})
+}
+
+// encode is JSON on one line, for what we make ourselves: it cannot fail.
+func encode(v any) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(data)
-	f.events = append(f.events, providers.Event{Type: kind, Data: bytes.TrimSpace(b.Bytes())})
+	_ = e.Encode(v)
+	return bytes.TrimSpace(b.Bytes())
 }
 
-// finish ends the turn; the first end counts.
+// finish ends the turn; the first end counts. What it asked for and got no answer lapses.
 func (f *fold) finish(outcome session.Outcome, code, message string) {
 	if f.End == nil {
-		f.End = &providers.End{Outcome: outcome, Code: code, Message: message}
+		f.End = &providers.End{Outcome: outcome, Code: code, Message: clip(message, wordsLimit)}
+		f.lapse()
 	}
 }

@@ -2,19 +2,21 @@ package codex
 
 import (
 	"encoding/json"
-
-	"github.com/pintle/pintle/providers"
+	"strings"
 )
 
 // item is a thing of a turn. Only what is told of it is decoded.
 type item struct {
-	Type, ID, Text, Command, Cwd, Status, Tool, Server, Query string
-	AggregatedOutput                                          *string
-	ExitCode                                                  *int
-	Changes                                                   []struct {
-		Path, Diff string
-		Kind       struct{ Type string }
-	}
+	ID                                                            ident
+	Type, Text, Command, Cwd, Status, Tool, Server, Query, Prompt string
+	AggregatedOutput                                              *string
+	ExitCode                                                      *int
+	Changes                                                       []change
+}
+
+type change struct {
+	Path, Diff string
+	Kind       struct{ Type string }
 }
 
 // text is ACP's block of text.
@@ -29,106 +31,152 @@ type chunk struct {
 	MessageID string `json:"messageId,omitempty"`
 }
 
-// item tells a thing's beginning or end.
+// item tells a thing's beginning or end. Messages are told if they are the newest turn's; calls always are: what was begun
+// in an earlier turn, or by an agent that this one has started, is done in the same directory.
 func (f *fold) item(ended bool, params json.RawMessage) {
-	var p struct{ Item item }
-	if json.Unmarshal(params, &p) != nil {
-		return
+	var p struct {
+		where
+		Item item
 	}
+	_ = json.Unmarshal(params, &p)
+	f.alive(p.where, p.Item.Type != "userMessage")
 	switch it := p.Item; it.Type {
 	case "agentMessage":
-		f.message(it, ended)
+		if f.mine(p.where) {
+			f.message(it, ended)
+		}
 	case "userMessage", "reasoning", "":
 	default:
-		f.tool(it, ended)
+		f.tool(p.where, it, ended)
 	}
+}
+
+// alive is that something came of the turn: what was the trouble is over.
+func (f *fold) alive(w where, begun bool) {
+	if f.Prompt == "" || f.End != nil {
+		return
+	}
+	if f.mine(w) {
+		f.Trouble = nil
+	}
+	f.Begun = f.Begun || begun && (f.mine(w) || !f.own(w.ThreadID))
 }
 
 // message begins another message. One that came without deltas is told whole.
 func (f *fold) message(it item, ended bool) {
-	if it.ID != f.Message {
-		f.Message, f.Spoken = it.ID, false
+	if string(it.ID) != f.Message {
+		f.Message, f.Spoken = string(it.ID), false
 	}
 	if ended && !f.Spoken && it.Text != "" {
 		f.Spoken = true
-		f.tell("agent_message_chunk", chunk{text{"text", it.Text}, it.ID})
+		f.tell("agent_message_chunk", chunk{text{"text", it.Text}, f.Message})
 	}
+}
+
+// piece is a part of a text.
+type piece struct {
+	where
+	ItemID ident
+	Delta  string
+}
+
+// part reads one of the newest turn's.
+func (f *fold) part(params json.RawMessage) (p piece, ok bool) {
+	_ = json.Unmarshal(params, &p)
+	f.alive(p.where, true)
+	return p, f.mine(p.where) && p.Delta != ""
 }
 
 func (f *fold) delta(params json.RawMessage) {
-	var p struct{ ItemID, Delta string }
-	if json.Unmarshal(params, &p) != nil || p.Delta == "" {
-		return
+	if p, ok := f.part(params); ok {
+		f.Message, f.Spoken = string(p.ItemID), true
+		f.tell("agent_message_chunk", chunk{text{"text", p.Delta}, f.Message})
 	}
-	f.Message, f.Spoken = p.ItemID, true
-	f.tell("agent_message_chunk", chunk{text{"text", p.Delta}, p.ItemID})
 }
 
 func (f *fold) thought(params json.RawMessage) {
-	var p struct{ ItemID, Delta string }
-	if json.Unmarshal(params, &p) == nil && p.Delta != "" {
-		f.tell("agent_thought_chunk", chunk{text{"text", p.Delta}, p.ItemID})
+	if p, ok := f.part(params); ok {
+		f.tell("agent_thought_chunk", chunk{text{"text", p.Delta}, string(p.ItemID)})
 	}
 }
 
 // tool is ACP's tool call. Output comes with the end alone: its deltas are not complete.
-func (f *fold) tool(it item, ended bool) {
-	data := map[string]any{"toolCallId": it.ID, "status": status(it, ended)}
-	f.Open--
-	if !ended {
-		f.Open += 2
-		data["title"], data["kind"] = title(it)
-		if it.Command != "" {
-			data["rawInput"] = map[string]string{"command": it.Command, "cwd": it.Cwd}
-		}
-		if at := locations(it); len(at) > 0 {
-			data["locations"] = at
-		}
-		f.tell("tool_call", data)
+func (f *fold) tool(w where, it item, ended bool) {
+	if ended {
+		f.closes(it)
+		f.tell("tool_call_update", it.result())
 		return
 	}
-	if it.Type == "commandExecution" {
+	f.opens(w, it)
+	title, kind := f.title(it)
+	data := map[string]any{"toolCallId": it.ID, "status": "in_progress", "title": title, "kind": kind}
+	if it.Command != "" {
+		data["rawInput"] = map[string]string{"command": it.Command, "cwd": it.Cwd}
+	}
+	if at := locations(it); len(at) > 0 {
+		data["locations"] = at
+	}
+	f.tell("tool_call", data)
+}
+
+// result is how a tool call ended.
+func (it item) result() map[string]any {
+	data := map[string]any{"toolCallId": it.ID, "status": "completed"}
+	if it.Status == "failed" || it.Status == "declined" {
+		data["status"] = "failed"
+	}
+	switch it.Type {
+	case "commandExecution":
 		out := map[string]any{"exitCode": it.ExitCode}
 		if it.AggregatedOutput != nil {
 			out["output"] = *it.AggregatedOutput
 		}
 		data["rawOutput"] = out
-	}
-	if it.Type == "fileChange" {
+	case "fileChange":
 		data["rawOutput"] = map[string]any{"changes": it.Changes}
 	}
-	f.tell("tool_call_update", data)
-}
-
-// status is ACP's word for how far a tool call is.
-func status(it item, ended bool) string {
-	switch {
-	case !ended:
-		return "in_progress"
-	case it.Status == "failed" || it.Status == "declined":
-		return "failed"
-	}
-	return "completed"
+	return data
 }
 
 // title is what a tool call is called, and ACP's kind of it.
-func title(it item) (title, kind string) {
+func (f *fold) title(it item) (title, kind string) {
 	switch it.Type {
 	case "commandExecution":
 		return it.Command, "execute"
 	case "fileChange":
-		return "change files", "edit"
+		return f.changing(it.paths()), "edit"
 	case "webSearch":
 		return it.Query, "search"
 	case "mcpToolCall":
 		return it.Server + " " + it.Tool, "other"
+	case "collabAgentToolCall":
+		return strings.TrimSpace(it.Tool + " " + clip(it.Prompt, wordsLimit)), "other"
 	}
 	return it.Type, "other"
 }
 
-func locations(it item) (at []map[string]string) {
+func (it item) paths() (paths []string) {
 	for _, c := range it.Changes {
-		at = append(at, map[string]string{"path": c.Path})
+		paths = append(paths, c.Path)
+	}
+	return paths
+}
+
+// changing names files, as seen from where the agent works.
+func (f *fold) changing(paths []string) string {
+	var names []string
+	for _, path := range paths {
+		names = append(names, strings.TrimPrefix(path, strings.TrimSuffix(f.Order.Cwd, "/")+"/"))
+	}
+	if len(names) == 0 {
+		return "change files"
+	}
+	return "change " + strings.Join(names, ", ")
+}
+
+func locations(it item) (at []map[string]string) {
+	for _, path := range it.paths() {
+		at = append(at, map[string]string{"path": path})
 	}
 	return at
 }
@@ -136,9 +184,11 @@ func locations(it item) (at []map[string]string) {
 // plan is ACP's plan.
 func (f *fold) plan(params json.RawMessage) {
 	var p struct {
+		where
 		Plan []struct{ Step, Status string }
 	}
-	if json.Unmarshal(params, &p) != nil {
+	_ = json.Unmarshal(params, &p)
+	if !f.mine(p.where) {
 		return
 	}
 	entries := []map[string]string{}
@@ -152,25 +202,11 @@ func (f *fold) plan(params json.RawMessage) {
 	f.tell("plan", map[string]any{"entries": entries})
 }
 
-// used is what the thread has cost so far.
-func (f *fold) used(params json.RawMessage) {
-	var p struct {
-		TokenUsage struct {
-			Total struct{ InputTokens, CachedInputTokens, OutputTokens int64 }
-		}
-	}
-	if json.Unmarshal(params, &p) != nil {
-		return
-	}
-	t := p.TokenUsage.Total
-	f.Usage = providers.Usage{InputTokens: t.InputTokens, OutputTokens: t.OutputTokens, CachedTokens: t.CachedInputTokens}
-	f.tell("usage_update", f.Usage)
-}
-
 // warned tells what the agent wants somebody to know.
 func (f *fold) warned(params json.RawMessage) {
 	var p struct{ Message, Summary string }
-	if json.Unmarshal(params, &p) == nil && p.Message+p.Summary != "" {
-		f.tell("agent_notice", map[string]string{"message": p.Message + p.Summary})
+	_ = json.Unmarshal(params, &p)
+	if p.Message+p.Summary != "" {
+		f.notice(p.Message + p.Summary)
 	}
 }

@@ -3,98 +3,92 @@ package codex
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/providers"
 )
 
-// policy is what --approve means to codex.
-type policy struct{ approval, sandbox, granted string }
-
-// policies are by --approve; granted is what the server calls the sandbox in its answers.
-var policies = map[string]policy{
-	"none":  {"untrusted", "read-only", "readOnly"},
-	"reads": {"on-request", "read-only", "readOnly"},
-	"edits": {"on-request", "workspace-write", "workspaceWrite"},
-	"all":   {"never", "danger-full-access", "dangerFullAccess"},
-}
-
-// answered goes on with what the answer to one of our requests allows.
-func (f *fold) answered(what string, result json.RawMessage) {
-	switch what {
-	case "init":
-		f.greeted(result)
-	case "thread":
-		f.opened(result)
-	case "turn":
-		var r struct{ Turn struct{ ID string } }
-		_ = json.Unmarshal(result, &r)
-		f.Turn = r.Turn.ID
-	}
-}
-
-// greeted opens the thread.
-func (f *fold) greeted(result json.RawMessage) {
-	var r struct{ UserAgent string }
-	_ = json.Unmarshal(result, &r)
-	if _, rest, ok := strings.Cut(r.UserAgent, "/"); ok {
-		f.Version, _, _ = strings.Cut(rest, " ")
-	}
-	f.send(map[string]any{"method": "initialized"})
-	params := map[string]any{"cwd": f.Order.Cwd}
-	if f.Order.Model != "" {
-		params["model"] = f.Order.Model
-	}
-	if p, ok := policies[f.Order.Approve]; ok {
-		params["approvalPolicy"], params["sandbox"] = p.approval, p.sandbox
-	}
-	if f.Order.Conversation == "" {
-		f.call("thread", "thread/start", params)
+// prompt gives the prompt, unless the turn was interrupted before it was given.
+func (f *fold) prompt() {
+	if f.Stop {
+		f.finish(session.Cancelled, "cancelled", "interrupted before the prompt was given")
 		return
 	}
-	params["threadId"], params["excludeTurns"] = f.Order.Conversation, true
-	f.call("thread", "thread/resume", params)
-}
-
-// opened checks that the thread is what was asked for, and gives the prompt.
-func (f *fold) opened(result json.RawMessage) {
-	var r struct {
-		Thread         struct{ ID string }
-		Model          string
-		ApprovalPolicy json.RawMessage
-		Sandbox        struct{ Type string }
-	}
-	_ = json.Unmarshal(result, &r)
-	f.Model = r.Model
-	if r.Thread.ID == "" {
-		f.finish(session.Failed, "protocol", "codex opened no thread")
-		return
-	}
-	if p, ok := policies[f.Order.Approve]; ok && (name(r.ApprovalPolicy) != p.approval || r.Sandbox.Type != p.granted) {
-		f.finish(session.Failed, "config", fmt.Sprintf("codex did not take the policy: asked for %s with %s, got %s with %s",
-			p.approval, p.sandbox, r.ApprovalPolicy, r.Sandbox.Type))
-		return
-	}
-	f.Thread = r.Thread.ID
-	f.call("turn", "turn/start", map[string]any{
+	f.Prompt = f.next()
+	f.await("turn", "turn/start", map[string]any{
 		"threadId": f.Thread,
 		"input":    []any{map[string]any{"type": "text", "text": f.Order.Prompt, "text_elements": []any{}}},
 	})
+	f.Order.Prompt = "" // it may be long, and is not needed again
 }
 
-// refused is an error answer. One to an interrupt means that there is nothing to interrupt.
-func (f *fold) refused(what, message string) {
-	switch what {
-	case "init", "thread", "turn":
-		code := "config"
-		switch {
-		case strings.Contains(message, "already has an active writer"):
-			code = "busy"
-		case strings.Contains(message, "no rollout found"), strings.Contains(message, "is archived"):
-			code = "session_lost"
-		}
-		f.finish(session.Failed, code, message)
+// prompted takes in which turn the prompt is in. A server that is in the middle of a turn puts it into that one, and says
+// nothing of it but the turn's id.
+func (f *fold) prompted(result json.RawMessage) {
+	var r struct{ Turn struct{ ID ident } }
+	_ = json.Unmarshal(result, &r)
+	id := string(r.Turn.ID)
+	switch {
+	case id == "":
+		f.finish(session.Failed, "protocol", "codex named no turn")
+	case slices.Contains(f.Earlier, id) || f.Turn != "" && f.Turn != id:
+		f.steered(id)
 	}
+	f.Turn = id
+}
+
+func (f *fold) steered(into string) {
+	f.finish(session.Failed, "protocol", fmt.Sprintf("codex put the prompt into a turn that ran already, %s", into))
+}
+
+// before notes a turn that is not the newest one of ours.
+func (f *fold) before(turn string) {
+	if turn == "" || slices.Contains(f.Earlier, turn) {
+		return
+	}
+	f.Earlier = append(f.Earlier, turn)
+	f.Earlier = f.Earlier[max(0, len(f.Earlier)-turnsKept):]
+}
+
+// turnsKept is how many turns of before are known by their ids.
+const turnsKept = 64
+
+// running is a turn of a thread.
+type running struct {
+	Thread string `json:"thread"`
+	Turn   string `json:"turn"`
+}
+
+// Interrupt interrupts the turn once it has started; until then it is remembered, since the server refuses it.
+func (f *fold) Interrupt() []providers.Frame {
+	if f.End != nil {
+		return nil
+	}
+	f.Stop = true
+	frames := f.made(f.ordered("interrupt"), f.Stops, f.interrupt)
+	f.Stops = f.index
+	return frames
+}
+
+// interrupt ends the turn, and those of the agents that it has started: they would go on.
+func (f *fold) interrupt() {
+	if !f.Started || f.End != nil {
+		return
+	}
+	f.cut(running{f.Thread, f.Turn})
+	for _, r := range f.Others {
+		f.cut(r)
+	}
+}
+
+func (f *fold) cut(r running) {
+	f.call(f.request("interrupt"), "turn/interrupt", map[string]string{"threadId": r.Thread, "turnId": r.Turn})
+}
+
+// clean ends the commands of a thread. An interrupt alone has them go on in the background.
+func (f *fold) clean(thread string) {
+	f.call(f.request("clean"), "thread/backgroundTerminals/clean", map[string]string{"threadId": thread})
 }
 
 // notified takes a notification in.
@@ -114,47 +108,91 @@ func (f *fold) notified(method string, params json.RawMessage) {
 		f.plan(params)
 	case "thread/tokenUsage/updated":
 		f.used(params)
+	case "serverRequest/resolved":
+		f.resolved(params)
 	case "error":
 		f.failed(params)
-	case "configWarning", "warning":
+	case "configWarning", "warning", "guardianWarning":
 		f.warned(params)
 	}
 }
 
 // started is the turn's confirmation; an interrupt that came before it is due now.
 func (f *fold) started(params json.RawMessage) {
-	var p struct{ Turn struct{ ID string } }
-	_ = json.Unmarshal(params, &p)
-	if f.Turn == "" {
-		f.Turn = p.Turn.ID
+	var p struct {
+		where
+		Turn struct{ ID ident }
 	}
-	f.Started = true
-	if f.Stop {
-		f.interrupt()
+	_ = json.Unmarshal(params, &p)
+	id := string(p.Turn.ID)
+	switch {
+	case !f.own(p.ThreadID):
+		f.joined(running{string(p.ThreadID), id})
+	case slices.Contains(f.Earlier, id):
+	case f.Prompt == "" || f.End != nil && id != f.Turn:
+		f.before(id) // the server began it by itself
+	case f.Turn != "" && f.Turn != id:
+		f.before(id)
+		f.steered(f.Turn) // the turn that the answer named was none that began after it
+	default:
+		f.Turn, f.Started = id, true
+		if f.Stop {
+			f.interrupt()
+		}
 	}
 }
 
-// completed ends the turn. After an interrupt the command goes on in the background until it is told otherwise.
+// joined is a turn of an agent that this one has started. Its notifications come with ours.
+func (f *fold) joined(r running) {
+	if !slices.Contains(f.Others, r) && len(f.Others) < most {
+		f.Others = append(f.Others, r)
+	}
+	if f.Stop {
+		f.cut(r)
+	}
+}
+
+// left is the end of one.
+func (f *fold) left(r running, status string) {
+	f.Others = slices.DeleteFunc(f.Others, func(o running) bool { return o == r })
+	f.settle(r)
+	f.lapseOf(r.Thread)
+	if f.Stop && status == "interrupted" {
+		f.clean(r.Thread)
+	}
+}
+
+// completed ends the turn, if it is the newest.
 func (f *fold) completed(params json.RawMessage) {
 	var p struct {
+		where
 		Turn struct {
-			ID, Status string
-			Error      *turnError
+			ID     ident
+			Status string
+			Error  *turnError
 		}
 	}
 	_ = json.Unmarshal(params, &p)
-	if f.Turn != "" && p.Turn.ID != f.Turn {
+	id := string(p.Turn.ID)
+	if !f.own(p.ThreadID) {
+		f.left(running{string(p.ThreadID), id}, p.Turn.Status)
+		return
+	}
+	if id == "" {
+		id = f.Turn
+	}
+	f.settle(running{f.Thread, id})
+	if f.Prompt == "" || id != f.Turn || f.End != nil {
 		return
 	}
 	switch {
 	case p.Turn.Status == "completed":
 		f.finish(session.Completed, "", "")
 	case p.Turn.Status == "interrupted":
-		f.call("clean", "thread/backgroundTerminals/clean", map[string]string{"threadId": f.Thread})
+		f.clean(f.Thread)
 		f.finish(session.Cancelled, "cancelled", "the turn was interrupted")
 	case p.Turn.Error != nil:
-		end := p.Turn.Error.end()
-		f.finish(end.Outcome, end.Code, end.Message)
+		f.fail(*p.Turn.Error)
 	case f.Failure != nil:
 		f.finish(f.Failure.Outcome, f.Failure.Code, f.Failure.Message)
 	default:
