@@ -50,6 +50,7 @@ var arrows = map[string]struct {
 	"testscripts/agents":   {[]string{"*"}, "tests only"},
 	"testscripts/agents/*": {[]string{"*"}, "tests only"},
 	"testscripts/ci":       {[]string{"*"}, "tests only"},
+	"testscripts/standin":  {nil, "stands for a stranger's program"},
 	"testscripts/storm":    {[]string{"*"}, "tests only"},
 }
 

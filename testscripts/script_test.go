@@ -48,6 +48,11 @@ func build(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "build pintle: %v\n%s", err, out)
 		return 1
 	}
+	standin := exec.Command("go", "build", "-o", filepath.Join(dir, "standin"), "./standin")
+	if out, err := standin.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build standin: %v\n%s", err, out)
+		return 1
+	}
 	return m.Run()
 }
 

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/supervisor"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
 )
@@ -65,7 +67,7 @@ func (a *app) controlOne(d *state.Dir, t target, action, method, reason string) 
 	}
 	if settled(e) {
 		a.say("%s has ended already: %s", t.id, e.Outcome)
-		return done, nil
+		return done, a.closeKept(d, e, t, action)
 	}
 	_, err = record.Cancel(a.ctx, d, t.folder, api.Cancel{Action: action, Reason: reason, RequestedAt: time.Now().UTC()})
 	if err != nil {
@@ -73,4 +75,14 @@ func (a *app) controlOne(d *state.Dir, t target, action, method, reason string) 
 	}
 	err = a.call(a.ctx, d, nil, method, api.Control{ID: t.id, Reason: reason}, &done)
 	return done, err
+}
+
+// closeKept has the agent's process closed that is kept for the next run of the session, if this one was the last.
+func (a *app) closeKept(d *state.Dir, e api.Execution, t target, action string) error {
+	for _, r := range supervisor.Runtimes(d) {
+		if action == "stop" && slices.Contains(r.Sessions, e.Session) {
+			return a.call(a.ctx, d, nil, api.MethodStop, api.Control{ID: t.id}, nil)
+		}
+	}
+	return nil
 }

@@ -60,7 +60,7 @@ var moves = map[Phase][]Phase{
 	Prompted:  {Running, Waiting, Ended},
 	Running:   {Waiting, Ended},
 	Waiting:   {Claimed, Workspace, Started, Running, Ended},
-	Ended:     {Claimed},
+	Ended:     {Queued, Claimed},
 }
 
 // Transition returns to if an execution may go there from from. Staying is no move and always allowed.

@@ -87,12 +87,17 @@ func (r *run) started(a *shim.Agent) error {
 	if a.Agent == nil {
 		return nil
 	}
-	at := a.StartedAt.UTC()
-	r.st.StartedAt = &at
+	r.shim = a.Shim
 	r.st.Runtime = &api.Runtime{
 		ID: r.st.RuntimeID, PID: a.Agent.PID, PGID: a.PGID, StartTicks: a.Agent.StartTicks, BootID: a.Agent.BootID,
 	}
-	r.shim = a.Shim
+	if r.kept {
+		return nil // the run that had it is over
+	}
+	if r.st.StartedAt == nil {
+		at := a.StartedAt.UTC()
+		r.st.StartedAt = &at
+	}
 	crash.At("supervisor.started")
 	return r.save(session.Running)
 }

@@ -76,12 +76,8 @@ func (r *run) itsTurn(ctx context.Context) (bool, error) {
 	if err != nil || ahead == "" {
 		return err == nil, err
 	}
-	name := ahead
-	if spec, err := record.SpecOf(r.s.dir, ahead); err == nil {
-		name = spec.ID
-	}
-	w := &api.WaitingFor{Kind: "session", Names: []string{name}}
-	if r.st.Phase != string(session.Queued) || r.st.WaitingFor == nil || r.st.WaitingFor.Names[0] != name {
+	w := r.behind(ahead)
+	if r.st.Phase == string(session.Queued) && (r.st.WaitingFor == nil || r.st.WaitingFor.Names[0] != w.Names[0]) {
 		r.st.WaitingFor = w
 		if err := r.save(session.Queued); err != nil {
 			return false, err
@@ -91,6 +87,15 @@ func (r *run) itsTurn(ctx context.Context) (bool, error) {
 	r.pause(ctx, time.Minute)
 	r.wait(nil)
 	return false, nil
+}
+
+// behind says whose turn is waited for.
+func (r *run) behind(ahead string) *api.WaitingFor {
+	name := ahead
+	if spec, err := record.SpecOf(r.s.dir, ahead); err == nil {
+		name = spec.ID
+	}
+	return &api.WaitingFor{Kind: "session", Names: []string{name}}
 }
 
 // reserve raises the session's fence for another process of the agent (F1), and gives that an id.
@@ -107,7 +112,7 @@ func (r *run) reserve() error {
 	return r.save(session.Claimed)
 }
 
-// conclusion leaves the session's queue, and notes the conversation if it is one by now.
+// leaveSession leaves the session's queue, and notes the conversation if it is one by now.
 func (r *run) leaveSession(about providers.About) error {
 	if !r.spoken() {
 		return nil

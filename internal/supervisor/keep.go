@@ -397,6 +397,7 @@ func (s *Supervisor) closeKeptOf(ctx context.Context, folder string) error {
 // keepAgain takes up the keeping of a process that an earlier supervisor kept.
 func (s *Supervisor) keepAgain(rec record.Runtime, t tenure) {
 	r := newRun(s, t.Folder)
+	r.kept = true
 	if err := r.load(); err != nil {
 		s.log.Printf("kept runtime %s: %v", rec.ID, err) // it is closed when its time is over, or for the next run
 	}
@@ -482,7 +483,7 @@ func (r *run) rest() (bool, error) {
 // double is the run as its keeper has it.
 func (r *run) double() *run {
 	d := newRun(r.s, r.folder)
-	d.spec, d.st, d.shim = r.spec, r.st, r.shim
+	d.spec, d.st, d.shim, d.kept = r.spec, r.st, r.shim, true
 	return d
 }
 

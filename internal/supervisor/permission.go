@@ -90,14 +90,29 @@ func (r *run) permissions() error {
 	return r.showPending(r.rt.about().Pending)
 }
 
-// showPending puts what is asked on record. What is not asked any more and was not answered has lapsed.
+// showPending puts what is asked on record, and then has those told who wait.
 func (r *run) showPending(pending []providers.Permission) error {
-	r.waitApproval(pending)
-	if slices.EqualFunc(pending, r.st.Permissions, func(p providers.Permission, q api.Permission) bool { return p.ID == q.ID }) {
-		return nil
+	same := slices.EqualFunc(pending, r.st.Permissions, func(p providers.Permission, q api.Permission) bool { return p.ID == q.ID })
+	if !same {
+		r.lapse(pending)
+		r.st.Permissions = r.shown(pending)
+		phase := session.Running
+		if r.st.WaitingFor = nil; len(pending) > 0 {
+			phase, r.st.WaitingFor = session.Waiting, approval(r.st.Permissions)
+		}
+		if r.st.Runtime != nil { // else it goes with the start
+			if err := r.save(phase); err != nil {
+				return err
+			}
+		}
 	}
+	r.waitApproval(pending)
+	return nil
+}
+
+// shown is what is asked as everybody sees it.
+func (r *run) shown(pending []providers.Permission) (shown []api.Permission) {
 	now := time.Now().UTC()
-	var shown []api.Permission
 	for _, p := range pending {
 		i := slices.IndexFunc(r.st.Permissions, func(q api.Permission) bool { return q.ID == p.ID })
 		if i >= 0 {
@@ -106,21 +121,17 @@ func (r *run) showPending(pending []providers.Permission) error {
 		}
 		shown = append(shown, api.Permission{ID: p.ID, ToolCall: p.ToolCall, Title: p.Title, Kind: p.Kind, Reason: p.Reason, AskedAt: now})
 	}
+	return shown
+}
+
+// lapse notes what was asked, is not asked any more, and was not answered: the agent gave it up itself.
+func (r *run) lapse(pending []providers.Permission) {
 	for _, q := range r.st.Permissions {
 		still := slices.ContainsFunc(pending, func(p providers.Permission) bool { return p.ID == q.ID })
 		if _, answered := r.rt.resolved[q.ID]; !still && !answered {
-			r.resolved(api.Answered{Permission: q.ID, Execution: r.st.ID, Decision: "lapsed", By: "the agent", At: now})
+			r.resolved(api.Answered{Permission: q.ID, Execution: r.st.ID, Decision: "lapsed", By: "the agent", At: time.Now().UTC()})
 		}
 	}
-	r.st.Permissions, r.st.WaitingFor = shown, nil
-	phase := session.Running
-	if len(shown) > 0 {
-		phase, r.st.WaitingFor = session.Waiting, approval(shown)
-	}
-	if r.st.Runtime == nil {
-		return nil // it goes with the start
-	}
-	return r.save(phase)
 }
 
 func approval(asked []api.Permission) *api.WaitingFor {
@@ -214,11 +225,11 @@ func (r *run) hearAnswer(q question) error {
 		return nil
 	}
 	a, err := r.answer(q.permission, q.decision, q.by)
-	q.reply <- reply{a, err}
-	if err != nil {
-		return err
+	if err == nil {
+		err = r.showPending(r.rt.about().Pending)
 	}
-	return r.showPending(r.rt.about().Pending)
+	q.reply <- reply{a, err} // who waits for the run now does not find it waiting for this
+	return err
 }
 
 // settled is the refusal of an answer to what is not asked any more.

@@ -31,6 +31,7 @@ type run struct {
 	orphaned bool
 
 	answers chan question // to what the agent asks for
+	kept    bool          // it is as its keeper has it: nothing of the run is recorded any more
 	since   time.Time     // when this supervisor took it up
 
 	claimed chan struct{} // closed by drive once the attempt has its ids on record
@@ -278,7 +279,25 @@ func (r *run) claim() error {
 	st.BootID = boot
 	st.Phase, st.Since = old.Phase, r.s.lastSequence(st.Session)
 	r.st = st
-	return r.save(session.Claimed)
+	phase, err := r.lineUp()
+	if err != nil {
+		return err
+	}
+	return r.save(phase)
+}
+
+// lineUp takes the order's place in the queue of its session, if that was there before it.
+func (r *run) lineUp() (session.Phase, error) {
+	goesOn, err := r.goesOn()
+	if err != nil || !goesOn {
+		return session.Claimed, err
+	}
+	ahead, err := r.ahead()
+	if err != nil || ahead == "" {
+		return session.Claimed, err
+	}
+	r.st.WaitingFor = r.behind(ahead)
+	return session.Queued, nil
 }
 
 // joinSession gives an order its session: the one that it names, or a new one.
@@ -315,6 +334,13 @@ func nextFor(id string, w *api.WaitingFor) string {
 	switch w.Kind {
 	case "uncertain":
 		return "pintle recover " + record.Quote(id) + " --probe"
+	case "needs_approval":
+		if len(w.Names) == 1 {
+			return fmt.Sprintf("pintle allow %s, or pintle deny %s", w.Names[0], w.Names[0])
+		}
+		return "pintle approvals"
+	case "session":
+		return "pintle wait " + record.Quote(w.Names[0])
 	case "needs_env":
 		return fmt.Sprintf("repeat the pintle run that ordered it, with %v set", w.Names)
 	}
