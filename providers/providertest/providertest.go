@@ -4,9 +4,9 @@ package providertest
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"slices"
+	"maps"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -28,102 +28,76 @@ var floods = map[string][]byte{
 	"a banner before": []byte("Welcome!\n{}\n"),
 }
 
-// result is what a fold made of an output: the text by type of event, and its frames.
-type result struct {
-	Text   map[string]string
-	Frames []providers.Frame
+// Order is the n-th of a fold that is checked, from 1. A transcript with a later turn in it is one of an agent that was
+// given these.
+func Order(n int) providers.Order {
+	return providers.Order{Turn: fmt.Sprintf("t%d", n), Prompt: fmt.Sprintf("prompt %d", n), Cwd: "/dir"}
 }
+
+// orders is how many a fold is given, if its turns end.
+const orders = 3
 
 // Run runs the suite. transcripts are outputs of the real agent, by name.
 func Run(t *testing.T, p providers.Provider, transcripts map[string][]byte) {
 	t.Helper()
-	all := map[string][]byte{}
-	for _, outputs := range []map[string][]byte{floods, transcripts} {
-		for name, output := range outputs {
-			all[name] = output
-		}
-	}
+	all := maps.Clone(floods)
+	maps.Copy(all, transcripts)
 	for name, output := range all {
-		t.Run(name, func(t *testing.T) {
-			want := feed(t, p, output, len(output)+1, false)
-			for _, size := range []int{1, 2, 3, 7, 4096} {
-				if len(output)/size > 5_000 {
-					continue // takes long and shows no more
-				}
-				for _, again := range []bool{false, true} {
-					if diff := cmp.Diff(want, feed(t, p, output, size, again)); diff != "" {
-						t.Errorf("in pieces of %d, written down between them %v (-want +got)\n%s", size, again, diff)
-					}
-				}
-			}
-		})
+		t.Run(name, func(t *testing.T) { check(t, p, output, 1, 2, 3, 7, 4096) })
 	}
 }
 
-// feed gives output to a fold in pieces of size. With again every frame gets a fold that is restored from
-// the state of the one before.
-func feed(t *testing.T, p providers.Provider, output []byte, size int, again bool) result {
+// Check is the suite for one output, whatever that is, in short.
+func Check(t testing.TB, p providers.Provider, output []byte) {
 	t.Helper()
-	f := restore(t, p, nil)
-	r := result{Text: map[string]string{}}
-	var buf []byte
-	offset := int64(0)
-	for piece := range slices.Chunk(output, size) {
-		buf = append(buf, piece...)
-		final := offset+int64(len(buf)) == int64(len(output))
-		for len(buf) > 0 {
-			n := p.Split(providers.Stdout, buf, final)
-			if n < 0 || n > len(buf) {
-				t.Fatalf("split returns %d of %d bytes", n, len(buf))
+	check(t, p, output, 7)
+}
+
+// most is how many pieces an output is given in; more takes long and shows nothing else.
+const most = 1_000
+
+func check(t testing.TB, p providers.Provider, output []byte, sizes ...int) {
+	t.Helper()
+	for _, interrupt := range []int{0, 1 + bytes.Count(output, []byte("\n"))/2} {
+		want := feed(t, p, output, run{size: len(output) + 1, interrupt: interrupt})
+		for _, size := range sizes {
+			if len(output)/size > most {
+				size = 1 + len(output)/most
 			}
-			if n == 0 {
-				break
-			}
-			events, frames := f.Receive(providers.Chunk{Stream: providers.Stdout, Offset: offset, Data: bytes.Clone(buf[:n])})
-			r.add(t, events, frames)
-			offset, buf = offset+int64(n), buf[n:]
-			if again {
-				f = restore(t, p, f.State())
+			for _, again := range []bool{false, true} {
+				r := run{size: size, again: again, interrupt: interrupt}
+				if got := feed(t, p, output, r); !reflect.DeepEqual(want, got) {
+					t.Errorf("%+v (-want +got)\n%s", r, cmp.Diff(want, got))
+				}
 			}
 		}
-	}
-	if len(buf) > 0 {
-		t.Errorf("%d bytes at the end are in no frame", len(buf))
-	}
-	return r
-}
-
-func restore(t *testing.T, p providers.Provider, state json.RawMessage) providers.Fold {
-	t.Helper()
-	f, err := p.New(state)
-	if err != nil {
-		t.Fatalf("restore from %s: %v", state, err)
-	}
-	return f
-}
-
-func (r *result) add(t *testing.T, events []providers.Event, frames []providers.Frame) {
-	t.Helper()
-	for _, e := range events {
-		if e.Type == "" || len(e.Data) > 0 && (!json.Valid(e.Data) || bytes.ContainsRune(e.Data, '\n')) {
-			t.Errorf("event %q has data that is no JSON on one line: %.200s", e.Type, e.Data)
+		if _, spoken := restore(t, p, nil).(providers.Agent); !spoken {
+			return
 		}
-		r.Text[e.Type] += textOf(e.Data)
 	}
-	r.Frames = append(r.Frames, frames...)
 }
 
-// textOf is a chunk's text, byte for byte, or the data of what is no chunk.
-func textOf(data json.RawMessage) string {
-	var c struct {
-		Content *struct{ Text string }
-		Bytes   []byte
+// A run is how an output is given to a fold.
+type run struct {
+	size      int  // of the pieces, in bytes
+	again     bool // every frame gets a fold that is restored from the state of the one before
+	interrupt int  // after so many frames the turn is interrupted; 0: never
+}
+
+func feed(t testing.TB, p providers.Provider, output []byte, r run) result {
+	t.Helper()
+	s := sitting{TB: t, provider: p, run: r, fold: restore(t, p, nil), got: result{Text: map[string]string{}}, ops: map[string]bool{}}
+	s.attend()
+	for rest := output; len(rest) > 0; {
+		n := min(r.size, len(rest))
+		s.piece(rest[:n], n == len(rest))
+		rest = rest[n:]
 	}
-	switch err := json.Unmarshal(data, &c); {
-	case err != nil || c.Content == nil:
-		return fmt.Sprintf("%s\n", data)
-	case c.Bytes != nil:
-		return string(c.Bytes)
+	if len(s.buf) > 0 {
+		t.Errorf("%d bytes at the end are in no frame", len(s.buf))
 	}
-	return c.Content.Text
+	if a, ok := s.fold.(providers.Agent); ok {
+		s.got.About = a.About()
+	}
+	return s.got
 }
