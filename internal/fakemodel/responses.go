@@ -237,6 +237,9 @@ func (r responses) call(st step, id func(string) string) object {
 		name, args, free = "exec", javascript(name, args, free), true
 	}
 	item := object{"type": "function_call", "id": id("fc"), "call_id": id("call"), "name": name, "arguments": args}
+	if namespace, name, ok := strings.Cut(name, "/"); ok {
+		item["namespace"], item["name"] = namespace, name
+	}
 	if free {
 		item = object{"type": "custom_tool_call", "id": id("ctc"), "call_id": id("call"), "name": name, "input": args, "status": "completed"}
 	}

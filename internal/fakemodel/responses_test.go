@@ -43,9 +43,9 @@ type event struct {
 	Type  string
 	Delta string
 	Item  struct {
-		Type, ID, Name, Arguments, Input string
-		CallID                           string `json:"call_id"`
-		Content, Summary                 []struct{ Text string }
+		Type, ID, Namespace, Name, Arguments, Input string
+		CallID                                      string `json:"call_id"`
+		Content, Summary                            []struct{ Text string }
 	}
 	Response struct {
 		ID    string
@@ -138,6 +138,7 @@ func TestResponses_Calls(t *testing.T) {
 			`{"chars":"","session_id":7,"yield_time_ms":30000}`, ""},
 		{[]string{user("patch: p")}, "custom_tool_call", "apply_patch", "", "*** Begin Patch\n*** Add File: p\n+hello\n*** End Patch"},
 		{[]string{user(`tool: x {"a":1}`)}, "function_call", "x", `{"a":1}`, ""},
+		{[]string{user(`tool: space/x {"a":1}`)}, "function_call", "space x", `{"a":1}`, ""},
 		{[]string{user("custom: x\nfree\ninput")}, "custom_tool_call", "x", "", "free\ninput"},
 		{[]string{code, user("shell: ls")}, "custom_tool_call", "exec", "", javascript("exec_command", `{"cmd":"ls","yield_time_ms":30000}`, false)},
 		{[]string{code, user("patch: p")}, "custom_tool_call", "exec", "",
@@ -149,7 +150,7 @@ func TestResponses_Calls(t *testing.T) {
 			continue
 		}
 		got := all[1].Item
-		if got.Type != test.kind || got.Name != test.name || got.Arguments != test.args || got.Input != test.input || got.CallID == "" || got.ID == "" {
+		if got.Type != test.kind || strings.TrimSpace(got.Namespace+" "+got.Name) != test.name || got.Arguments != test.args || got.Input != test.input || got.CallID == "" || got.ID == "" {
 			t.Errorf("%s: %+v", test.items, got)
 		}
 	}

@@ -108,7 +108,7 @@ var words = []struct {
 	{"usage:", usage},                          // N tokens in all
 	{"reason:", think},                         // TEXT of the thought; then it says "done"
 	{"custom:", call(custom, "\n")},            // NAME, newline, INPUT
-	{"tool:", call(tool, " ")},                 // NAME JSON
+	{"tool:", call(tool, " ")},                 // NAME JSON, or NAMESPACE/NAME JSON
 	{"You are performing a CONTEXT CHECKPOINT COMPACTION", always(step{text: "a summary"})},
 }
 
