@@ -187,3 +187,15 @@ func TestAsked_EachHasItsName(t *testing.T) {
 	}
 	k.answers(second, providers.Deny)
 }
+
+// The server's own id comes back as it was, whatever it is, from a fold that was written down too.
+func TestAsked_TheIDComesBack(t *testing.T) {
+	for _, id := range []string{`0`, `-1`, `"<&>"`, `"\u2028"`, `1e400`, `{"a":[1]}`} {
+		k := newTalk(t)
+		k.opens()
+		k.runs("U")
+		k.say(`{"id":` + id + `,"method":"item/commandExecution/requestApproval","params":{"itemId":"c","command":"ls"}}`)
+		k.say(`{}`)
+		wantFrames(t, k.answers(k.About().Pending[0].ID, providers.Allow), ` {"id":`+id+`,"result"`)
+	}
+}

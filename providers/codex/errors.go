@@ -28,7 +28,7 @@ func (f *fold) failed(params json.RawMessage) {
 	switch {
 	case !f.mine(p.where):
 	case p.WillRetry:
-		f.Trouble = &end
+		f.Trouble, f.Retried = end.Message, end.Code
 	default:
 		f.Failure = &end
 	}
@@ -40,7 +40,7 @@ func (f *fold) fail(e turnError) {
 }
 
 // verdict is what an error comes to. When codex gives up after its own tries it calls many an error "other"; what it tried
-// again for before has a better name.
+// the same request again for has a better name.
 func (f *fold) verdict(e turnError) providers.End {
 	message := e.Message
 	if e.AdditionalDetails != "" {
@@ -48,8 +48,8 @@ func (f *fold) verdict(e turnError) providers.End {
 	}
 	name, status := e.info()
 	code := cause(name, status)
-	if name == "other" && f.Trouble != nil {
-		code = f.Trouble.Code
+	if name == "other" {
+		code = f.Retried
 	}
 	return providers.End{Outcome: session.Failed, Code: code, Message: clip(message, wordsLimit)}
 }

@@ -43,7 +43,8 @@ type newest struct {
 	Message string         `json:"message,omitempty"`
 	Spoken  bool           `json:"spoken,omitempty"` // a part of the last message came
 	Meters  []meter        `json:"meters,omitempty"`
-	Trouble *providers.End `json:"trouble,omitempty"` // the last error that the agent goes on after
+	Trouble string         `json:"trouble,omitempty"` // the last error that the agent goes on after
+	Retried string         `json:"retried,omitempty"` // the cause of the last error in the request that runs
 	Failure *providers.End `json:"failure,omitempty"` // the last error that was final
 	End     *providers.End `json:"end,omitempty"`
 }
@@ -108,12 +109,10 @@ func (f *fold) About() providers.About {
 	a := providers.About{
 		Conversation: f.Thread, Model: f.Model, Version: f.Version, Message: f.Message, Ready: f.Thread != "",
 		Prompt: f.Prompt, Confirmed: f.Turn != "", Begun: f.Begun, Usage: f.usage(), Open: len(f.Items), Log: f.Log, End: f.end(),
+		Trouble: f.Trouble,
 	}
 	for _, p := range f.Pending {
 		a.Pending = append(a.Pending, p.Permission)
-	}
-	if f.Trouble != nil {
-		a.Trouble = f.Trouble.Message
 	}
 	return a
 }

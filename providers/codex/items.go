@@ -57,7 +57,7 @@ func (f *fold) alive(w where, begun bool) {
 		return
 	}
 	if f.mine(w) {
-		f.Trouble = nil
+		f.Trouble = ""
 	}
 	f.Begun = f.Begun || begun && (f.mine(w) || !f.own(w.ThreadID))
 }

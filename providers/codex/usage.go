@@ -40,6 +40,9 @@ func (f *fold) used(params json.RawMessage) {
 	if last := p.TokenUsage.Last; last != nil {
 		base = minus(total, last.usage())
 	}
+	if f.mine(p.where) {
+		f.Retried = "" // the request came through
+	}
 	m := f.meter(string(p.ThreadID), base)
 	if m == nil {
 		return

@@ -48,6 +48,7 @@ type lab struct {
 	binary, home, dir string
 	model             *fakemodel.Server
 	names             placeholders
+	config            []byte // as it was at first, once it was changed
 }
 
 const config = `model = %q
@@ -168,8 +169,20 @@ type appServer struct {
 	changed chan struct{} // closed at the next frame
 }
 
-// launch starts an app-server in the lab and shakes hands with it. It ends with the test.
+// launch starts an app-server in the lab and shakes hands with it.
 func (l *lab) launch(t *testing.T) *appServer {
+	t.Helper()
+	a := l.start(t)
+	a.call("initialize", object{
+		"clientInfo":   object{"name": "pintle", "title": "Pintle", "version": "0.1"},
+		"capabilities": object{"experimentalApi": true, "requestAttestation": false},
+	})
+	a.write(object{"method": "initialized"})
+	return a
+}
+
+// start starts an app-server in the lab. It ends with the test.
+func (l *lab) start(t *testing.T) *appServer {
 	t.Helper()
 	a := &appServer{t: t, ended: make(chan struct{}), changed: make(chan struct{})}
 	a.cmd = exec.Command(l.binary, "app-server", "--strict-config")
@@ -195,11 +208,6 @@ func (l *lab) launch(t *testing.T) *appServer {
 			t.Logf("standard error:\n%s", stderr)
 		}
 	})
-	a.call("initialize", object{
-		"clientInfo":   object{"name": "pintle", "title": "Pintle", "version": "0.1"},
-		"capabilities": object{"experimentalApi": true, "requestAttestation": false},
-	})
-	a.write(object{"method": "initialized"})
 	return a
 }
 
@@ -252,7 +260,11 @@ func (a *appServer) write(message any) {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	line = append(line, '\n')
+	a.put(append(line, '\n'))
+}
+
+func (a *appServer) put(line []byte) {
+	a.t.Helper()
 	a.written = append(a.written, line)
 	if _, err := a.stdin.Write(line); err != nil {
 		a.t.Fatal(err)

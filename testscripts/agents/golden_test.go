@@ -63,6 +63,8 @@ var volatile = []struct {
 	{regexp.MustCompile(`wall_time_seconds\\":[0-9.e-]+`), `wall_time_seconds\":0.1`},
 	{regexp.MustCompile(`"\d+\.\d "`), `"0.1 "`},
 	{regexp.MustCompile(`Wall time \d+\.\d `), "Wall time 0.1 "},
+	{regexp.MustCompile(`sha256:[0-9a-f]{64}`), "sha256:0"},                     // of a file of the configuration
+	{regexp.MustCompile(`(nickname\\?":\\?"|agentNickname":")\w+`), "${1}Name"}, // of an agent that was started
 	{regexp.MustCompile(`\([^()]*; (x86_64|arm64|aarch64)\)`), "(Linux; x86_64)"},
 }
 
