@@ -52,10 +52,12 @@ func (a *app) find(name string) api.Provider {
 		return api.Provider{Name: name, Path: path, Reason: "does not tell its version: " + err.Error()}
 	}
 	line := strings.TrimSpace(string(out)) // codex-cli 0.171.0
-	return api.Provider{Name: name, Enabled: true, Path: path, Version: line[strings.LastIndexByte(line, ' ')+1:]}
+	version := line[strings.LastIndexByte(line, ' ')+1:]
+	c := codexCheck{ctx: a.ctx, path: path}
+	return api.Provider{Name: name, Enabled: true, Path: path, Version: version, Reason: strings.Join(c.doubts(version), "; ")}
 }
 
-// readiness says whether an agent can be used, and what for, or why not.
+// readiness says whether an agent can be used, and what for, what may be in its way, or why not.
 func readiness(p api.Provider) (ready, note string) {
 	switch {
 	case !p.Enabled:
@@ -63,5 +65,5 @@ func readiness(p api.Provider) (ready, note string) {
 	case p.Name == command.Name:
 		return "yes", "runs what follows --"
 	}
-	return "yes", ""
+	return "yes", p.Reason
 }
