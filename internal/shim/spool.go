@@ -97,9 +97,9 @@ func (s *spool) roll() error {
 	return nil
 }
 
-// ack drops the files that lie wholly in front of offset. If that is the end of all there is, the newest is one of
-// them: what a run said is not kept on disk by an agent that stays for the next one (E5). After the agent's end there
-// is nothing to do: the files go with the runtime's directory, and may be going.
+// ack drops what lies in front of offset, to the byte: what a run said, of an agent that stays for the next one, is not
+// kept on disk because the newest file has a byte behind it (E5). After the agent's end there is nothing to do: the files
+// go with the runtime's directory, and may be going.
 func (s *spool) ack(offset int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,41 +108,87 @@ func (s *spool) ack(offset int64) {
 	}
 	s.acked = offset
 	s.cond.Broadcast()
-	if offset == s.end && s.end > s.first {
-		s.renew()
-	}
+	s.cut(offset)
 	dropSegments(s.dir, s.name, offset)
 	crash.At("shim.spool.dropped")
 }
 
-// renew begins the next file where the stream ends, so that all before it can go. The length of a dead shim's stream is
-// told by its files' names alone, so the new one is there, for a power cut too, before an old one is removed:
+// cut has a file begin at offset, so that all files before it can go. It is made under another name, since a dead shim's
+// stream is as long as the name and the size of its last file say, and is there, for a power cut too, before an old one
+// is removed:
 //
-//   - Killed before the new file is there: the old one tells the end, and has the bytes, as if nothing had been
-//     acknowledged.
-//   - Killed between the two: the new file wins as to the end, being the last; both tell the same. The old one still has
-//     its bytes, for a reader that comes back for them.
-//   - Killed after: the new file tells the end, and what was in front of it is a gap.
+//   - Killed before it has its name: it counts for nothing. The old file tells the end and has the bytes, as if nothing
+//     had been acknowledged.
+//   - Killed between that and the removal: the new file wins where both have a byte, which is the same one, and as the
+//     last it tells the end, which is the same too. The old one still has what is in front.
+//   - Killed after: what is in front is a gap.
 //
 // A removal that a power cut undoes leaves the second state, of another boot, whose runtimes are settled and removed.
-func (s *spool) renew() {
-	if err := s.roll(); err != nil {
-		s.empty()
+func (s *spool) cut(offset int64) {
+	firsts := segmentsOf(s.dir, s.name)
+	i, found := slices.BinarySearch(firsts, offset)
+	if found || i == 0 {
 		return
+	}
+	first, to, from := firsts[i-1], s.end, s.file
+	if i < len(firsts) {
+		f, err := os.OpenFile(filepath.Join(s.dir, segmentFile(s.name, first)), os.O_RDWR, 0)
+		if err != nil {
+			warn("drop what was acknowledged: %v", err) // it goes with its file
+			return
+		}
+		defer f.Close()
+		to, from = firsts[i], f
+	}
+	rest, err := s.begin(offset, io.NewSectionReader(from, offset-first, to-offset))
+	switch {
+	case err != nil:
+		warn("drop what was acknowledged: %v", err)
+		blank(from, offset-first)
+	case from == s.file:
+		_ = s.file.Close()
+		s.file, s.first = rest, offset
+	default:
+		_ = rest.Close()
+	}
+}
+
+// begin makes the file that begins at offset, with the bytes that the stream has there.
+func (s *spool) begin(offset int64, content *io.SectionReader) (*os.File, error) {
+	temporary := filepath.Join(s.dir, "."+s.name) // none of the stream's files
+	f, err := os.OpenFile(temporary, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	n, err := io.Copy(f, content)
+	if err == nil && n < content.Size() {
+		err = io.ErrUnexpectedEOF
+	}
+	if err == nil && n > 0 {
+		err = f.Sync()
+	}
+	crash.At("shim.spool.copied")
+	if err == nil {
+		err = os.Rename(temporary, filepath.Join(s.dir, segmentFile(s.name, offset)))
+	}
+	if err != nil {
+		_ = f.Close()
+		_ = os.Remove(temporary)
+		return nil, err
 	}
 	_ = state.SyncDir(s.dir) // that fails on a broken disk only, and the bytes have to go all the same
 	crash.At("shim.spool.begun")
+	return f, nil
 }
 
-// empty is renew on a disk that is too full for one more file: the old one becomes the new one. Killed between the two
-// steps, the stream tells an end in front of what was acknowledged, behind which nobody looks for anything.
-func (s *spool) empty() {
-	if s.file.Truncate(0) != nil {
-		return // the bytes stay until the next file
-	}
-	crash.At("shim.spool.emptied")
-	if os.Rename(filepath.Join(s.dir, segmentFile(s.name, s.first)), filepath.Join(s.dir, segmentFile(s.name, s.end))) == nil {
-		s.first = s.end
+// blank is for a disk that is too full for one more file: what was acknowledged is written over in place. It is not a gap
+// then but zeros, which nobody reads who has taken in what was there.
+func blank(f *os.File, size int64) {
+	zeros := make([]byte, 64<<10)
+	for at := int64(0); at < size; at += int64(len(zeros)) {
+		if _, err := f.WriteAt(zeros[:min(size-at, int64(len(zeros)))], at); err != nil {
+			return
+		}
 	}
 }
 
@@ -201,9 +247,20 @@ func dropSegments(dir, name string, offset int64) {
 // ErrGap is returned by ReadSpool when the bytes at an offset are not there any more.
 var ErrGap = errors.New("spool has a gap")
 
+// looks is how often a reader looks for the file that has his bytes before he believes that there is none: an ack that he
+// sent may be making a new file of it just then, so that he finds the old one, which is gone when he opens it, or neither.
+const looks = 3
+
 // ReadSpool reads what a stream holds at offset into p, up to the end of one file. It returns 0 and io.EOF
 // at the stream's end.
-func ReadSpool(dir, stream string, offset int64, p []byte) (int, error) {
+func ReadSpool(dir, stream string, offset int64, p []byte) (n int, err error) {
+	for i := 0; i < looks && n == 0; i++ {
+		n, err = readSegment(dir, stream, offset, p)
+	}
+	return n, err
+}
+
+func readSegment(dir, stream string, offset int64, p []byte) (int, error) {
 	firsts := segmentsOf(dir, stream)
 	i, found := slices.BinarySearch(firsts, offset)
 	if !found {
