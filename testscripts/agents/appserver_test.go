@@ -26,7 +26,7 @@ import (
 const patience = 30 * time.Second
 
 // native finds Codex's own binary behind its wrapper for Node, or skips the test.
-func native(t *testing.T) string {
+func native(t testing.TB) string {
 	t.Helper()
 	arch := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
 	found, err := filepath.Glob("node_modules/@openai/codex-" + runtime.GOOS + "-" + arch + "/vendor/*/bin/codex")
@@ -79,7 +79,7 @@ stream_idle_timeout_ms = 2000
 `
 
 // newLab makes a lab whose Codex takes the fake for the named model.
-func newLab(t *testing.T, model string) *lab {
+func newLab(t testing.TB, model string) *lab {
 	t.Helper()
 	l := &lab{binary: native(t), model: fakemodel.New(t, fakemodel.Options{})}
 	t.Cleanup(func() {
@@ -156,7 +156,7 @@ type turnError struct {
 
 // An appServer is a running `codex app-server`, with all that it and we said.
 type appServer struct {
-	t       *testing.T
+	t       testing.TB
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
 	ended   chan struct{} // closed at the end of its standard output
@@ -170,7 +170,7 @@ type appServer struct {
 }
 
 // launch starts an app-server in the lab and shakes hands with it.
-func (l *lab) launch(t *testing.T) *appServer {
+func (l *lab) launch(t testing.TB) *appServer {
 	t.Helper()
 	a := l.start(t)
 	a.call("initialize", object{
@@ -182,7 +182,7 @@ func (l *lab) launch(t *testing.T) *appServer {
 }
 
 // start starts an app-server in the lab. It ends with the test.
-func (l *lab) start(t *testing.T) *appServer {
+func (l *lab) start(t testing.TB) *appServer {
 	t.Helper()
 	a := &appServer{t: t, ended: make(chan struct{}), changed: make(chan struct{})}
 	a.cmd = exec.Command(l.binary, "app-server", "--strict-config")
@@ -338,7 +338,7 @@ func (a *appServer) thread(policy, sandbox, dir string) thread {
 }
 
 // threadID reads the answer to thread/start or thread/resume.
-func threadID(t *testing.T, result json.RawMessage) string {
+func threadID(t testing.TB, result json.RawMessage) string {
 	t.Helper()
 	var r struct{ Thread struct{ ID string } }
 	if err := json.Unmarshal(result, &r); err != nil || r.Thread.ID == "" {
@@ -412,7 +412,7 @@ func (a *appServer) awaitItem(method, kind string) item {
 }
 
 // wait waits for what the model is asked.
-func (l *lab) wait(t *testing.T, cond func(requests []fakemodel.Request, answering int) bool) {
+func (l *lab) wait(t testing.TB, cond func(requests []fakemodel.Request, answering int) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -113,7 +113,7 @@ func version(t *testing.T, name string) string {
 // A house is a lab with a pintle in it: what follows is the real Codex, driven by the real pintle.
 type house struct {
 	*lab
-	t      *testing.T
+	t      testing.TB
 	home   string // pintle's
 	config string // likewise
 }
@@ -121,7 +121,9 @@ type house struct {
 // binary builds pintle once for all tests, in a directory that TestMain removes.
 var binary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(built, "pintle")
-	out, err := exec.Command("go", "build", "-o", path, "github.com/pintle/pintle/cmd/pintle").CombinedOutput()
+	build := exec.Command("go", "build", "-o", path, "github.com/pintle/pintle/cmd/pintle")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as `just build` does
+	out, err := build.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%w: %s", err, out)
 	}
@@ -149,7 +151,7 @@ const (
 	eager    = "[recovery]\ndelay = \"50ms\"\n"
 )
 
-func newHouse(t *testing.T) *house {
+func newHouse(t testing.TB) *house {
 	t.Helper()
 	l := newLab(t, "gpt-5.5")
 	base := filepath.Dir(l.home)

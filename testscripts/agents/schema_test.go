@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	driver "github.com/pintle/pintle/providers/codex"
+	protocol "github.com/pintle/pintle/providers/codex"
 )
 
 // protocolSchema is what the real Codex says of its protocol.
@@ -25,7 +25,7 @@ func protocolSchema(t *testing.T) []byte {
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	data, err := os.ReadFile(filepath.Join(dir, driver.SchemaFile))
+	data, err := os.ReadFile(filepath.Join(dir, protocol.SchemaFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,12 +36,12 @@ func protocolSchema(t *testing.T) []byte {
 // another way.
 func TestCodex_SchemaHasWhatIsUsed(t *testing.T) {
 	data := protocolSchema(t)
-	missing, err := driver.Used().Missing(data)
+	missing, err := protocol.Used().Missing(data)
 	if err != nil || len(missing) > 0 {
 		t.Errorf("missing %q, %v", missing, err)
 	}
-	u := driver.Used()
-	for _, uses := range [][]driver.Use{u.Requests, u.Notifications, u.Asked, u.Told} {
+	u := protocol.Used()
+	for _, uses := range [][]protocol.Use{u.Requests, u.Notifications, u.Asked, u.Told} {
 		for i, use := range uses {
 			uses[i].Params, uses[i].Result = misspelt(use.Params), misspelt(use.Result)
 		}
@@ -52,7 +52,7 @@ func TestCodex_SchemaHasWhatIsUsed(t *testing.T) {
 	}
 	// In another kind of the same message these are any text, or anything.
 	left := []string{"item.status=failedX", "item.status=declinedX", "requestedSchema.propertiesX"}
-	for _, uses := range [][]driver.Use{u.Requests, u.Notifications, u.Asked, u.Told} {
+	for _, uses := range [][]protocol.Use{u.Requests, u.Notifications, u.Asked, u.Told} {
 		for _, use := range uses {
 			for _, path := range slices.Concat(use.Params, use.Result) {
 				named := slices.Contains(missing, use.Method+" "+path) || slices.Contains(missing, use.Method+" → "+path)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pintle/pintle/internal/proc"
-	driver "github.com/pintle/pintle/providers/codex"
+	protocol "github.com/pintle/pintle/providers/codex"
 )
 
 // A thread that is loaded is found by the lock that its server holds, by that process alone, until it is dead (case 32).
@@ -18,7 +18,7 @@ func TestCodex_LoadedThreadIsLocked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := driver.Provider().Writer(map[string]string{"CODEX_HOME": l.home}, th.id)
+	path := protocol.Provider().Writer(map[string]string{"CODEX_HOME": l.home}, th.id)
 	locked := func(want ...proc.Identity) {
 		t.Helper()
 		if got, err := proc.LockHolders(path); err != nil || !cmp.Equal(want, got) {
