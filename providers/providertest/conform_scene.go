@@ -239,7 +239,9 @@ func (s *scene) agent() int {
 // agents are what lives of agents and their commands: all but pintle's own. What has no command line any more is
 // past its end: it ended while it was looked at.
 func (s *scene) agents() []Process {
-	return slices.DeleteFunc(s.Alive(), func(p Process) bool { return len(p.Args) == 0 || filepath.Base(p.Args[0]) == "pintle" })
+	return slices.DeleteFunc(s.Alive(), func(p Process) bool {
+		return strings.Join(p.Args, "") == "" || filepath.Base(p.Args[0]) == "pintle"
+	})
 }
 
 // leave ends the cell: nothing of its runs is left, and then nothing at all.
