@@ -47,6 +47,8 @@ func killedInTool(s *scene) {
 func killedAsking(s *scene) {
 	permission := s.parked("k")
 	s.Kill(s.agent())
+	// Until the death is seen it waits for an answer, and so does not wait for its end.
+	s.until("it has ended", func() bool { return s.show("k").Phase == string(session.Ended) })
 	e := s.ended("k", session.AgentDied)
 	if len(e.Permissions) > 0 {
 		s.t.Errorf("it asks still: %+v", e.Permissions)
