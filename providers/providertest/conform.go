@@ -53,7 +53,7 @@ type Stage struct {
 	Asked    func(prompt string) []Asked             // when the model was asked with that as the newest word, repetitions by the agent left out
 	HangUp   func()                                  // from now on nobody listens where the model was
 	Alive    func() []Process                        // what lives of this stage, by PINTLE_HOME in the environment
-	Kill     func(pid int)                           // ends one of those by SIGKILL
+	Kill     func(pid int)                           // ends one of those by SIGKILL, and returns when it is dead
 	Settings func() map[string]string                // the files of the agent's home that are the user's
 }
 

@@ -246,14 +246,17 @@ func (h *house) processes() (all []providertest.Process) {
 	return all
 }
 
-// kill ends a process of this house and no other's.
+// kill ends a process of this house and no other's, and returns when it is dead: what is sent to one that is dying may
+// or may not have reached it.
 func (h *house) kill(pid int) {
 	h.t.Helper()
 	for _, p := range h.alive() {
 		if p.Identity.PID != pid {
 			continue
 		}
-		if err := proc.Signal(p.Identity, syscall.SIGKILL); err != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := errors.Join(proc.Signal(p.Identity, syscall.SIGKILL), proc.Await(ctx, p.Identity)); err != nil {
 			h.t.Fatal(err)
 		}
 		return
