@@ -18,6 +18,7 @@ type Subject struct {
 	Agent   string // what -a calls it
 	Title   string // what people call it
 	Version string
+	Setup   string // how it is set up, if the suite is run on it in several ways
 	Model   string // that it must say it used
 	Usage   Usage  // that each of the model's answers costs
 	Prompts Prompts
@@ -74,24 +75,32 @@ type Process struct {
 
 // Report is what the suite found out about an agent.
 type Report struct {
-	Agent  string            // with its version
+	Agent  string            // with its version and set-up
 	Played map[string]string // by cell: "yes", or "no: " and the reason
 }
 
 // Whole reports whether each cell was played, and none failed.
 func (r Report) Whole() bool { return len(r.Played) == len(cells) }
 
+// name is what the agent is called in the table.
+func (s Subject) name() string {
+	if s.Setup == "" {
+		return s.Title + " " + s.Version
+	}
+	return s.Title + " " + s.Version + ", " + s.Setup
+}
+
 // Conform plays all cells, each as a subtest.
 func Conform(t *testing.T, s Subject) Report {
 	t.Helper()
-	r := Report{Agent: s.Title + " " + s.Version, Played: map[string]string{}}
+	r := Report{Agent: s.name(), Played: map[string]string{}}
 	for _, name := range slices.Sorted(maps.Keys(s.Cannot)) {
 		if !slices.ContainsFunc(cells, func(c cell) bool { return c.name == name }) {
 			t.Errorf("%s cannot %q, which is no cell", s.Title, name)
 		}
 	}
 	var mu sync.Mutex
-	t.Run(s.Agent, func(t *testing.T) {
+	t.Run(s.name(), func(t *testing.T) {
 		for _, c := range cells {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()

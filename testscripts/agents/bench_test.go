@@ -106,7 +106,7 @@ func ours(b *testing.B) string {
 
 // BenchmarkOneShotCold is one prompt, with nothing of pintle's running and no state directory.
 func BenchmarkOneShotCold(b *testing.B) {
-	h, pintle := newHouse(b), ours(b)
+	h, pintle := newHouse(b, "gpt-5.5"), ours(b)
 	forget := func() {
 		h.leave()
 		if err := os.RemoveAll(h.home); err != nil {
@@ -119,7 +119,7 @@ func BenchmarkOneShotCold(b *testing.B) {
 
 // BenchmarkOneShotLive is the same with a supervisor that is there.
 func BenchmarkOneShotLive(b *testing.B) {
-	h, pintle := newHouse(b), ours(b)
+	h, pintle := newHouse(b, "gpt-5.5"), ours(b)
 	h.must(pintle, "run", "-a", "codex", greeting)
 	compete(b, h.bare(), contest{"pintle", h.settled, func() { h.must(pintle, "run", "-a", "codex", greeting) }})
 }
@@ -133,7 +133,7 @@ func (h *house) settled() {
 
 // BenchmarkWarmTurn is one more turn of a thread that is loaded: of the bare server, at our socket and from the shell.
 func BenchmarkWarmTurn(b *testing.B) {
-	h, pintle := newHouse(b), ours(b)
+	h, pintle := newHouse(b, "gpt-5.5"), ours(b)
 	th := h.launch(b).thread("never", "danger-full-access", h.dir)
 	th.run(greeting)
 	h.must(pintle, warm("run", "--id", "socket", "-a", "codex")...)
@@ -231,7 +231,7 @@ func (h *house) agents() (all []proc.Identity) {
 
 // BenchmarkKilledServer is from SIGKILL of the server to the answer of the conversation's next prompt.
 func BenchmarkKilledServer(b *testing.B) {
-	h, pintle := newHouse(b), ours(b)
+	h, pintle := newHouse(b, "gpt-5.5"), ours(b)
 	th := h.launch(b).thread("never", "danger-full-access", h.dir)
 	th.run(greeting)
 	h.must(pintle, warm("run", "--id", "k", "-a", "codex")...)

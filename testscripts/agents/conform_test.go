@@ -30,7 +30,7 @@ const document = "../../docs/agents.md"
 // TestConform runs the suite of providertest on each agent. The document is compared if all of it was run, and written
 // anew with -update.
 func TestConform(t *testing.T) {
-	reports := []providertest.Report{providertest.Conform(t, codex(t))}
+	reports := []providertest.Report{providertest.Conform(t, codex(t)), providertest.Conform(t, codeMode(t))}
 	for _, r := range reports {
 		if !r.Whole() {
 			t.Logf("%s: not all cells were played, and passed: %s is not compared", r.Agent, document)
@@ -54,23 +54,23 @@ func TestConform(t *testing.T) {
 
 // describe is the document.
 func describe(reports []providertest.Report) string {
-	var names []string
-	for _, r := range reports {
-		names = append(names, r.Agent)
-	}
-	return fmt.Sprintf(`# Agents
+	return `# Agents
 
-What pintle does with each agent, as found by running it: one suite ([providers/providertest](../providers/providertest)) is run on the real
-binary of %s, offline, against a model server of ours. Each row is a test; after each, nothing
-of the agent was left running, and the agent's own settings were as before. This page is written by
+What pintle does with each agent, as found by running it. One suite ([providers/providertest](../providers/providertest)) is run on the
+real binary of each, at the version in the table's head, offline, against a model server of ours. Each row is a test. After each,
+nothing of the agent was left running, and the agent's own settings were as before.
 
-`+"```sh"+`
+In code mode Codex has one tool, which runs JavaScript: its newer models have it so, the older ones have a tool for each purpose.
+
+` + providertest.Table(reports) + `
+This page is written by
+
+` + "```sh" + `
 testscripts/agents/install.sh && go test -tags agents ./testscripts/agents -run TestConform -update
-`+"```"+`
+` + "```" + `
 
-and the same test without `+"`-update`"+` fails if what it finds is not what stands here.
-
-%s`, strings.Join(names, ", "), providertest.Table(reports))
+and the same without ` + "`-update`" + ` fails if what it finds is not what stands here.
+`
 }
 
 // codex is Codex as the suite sees it. Under "edits" it asks for what goes out of its sandbox.
@@ -92,8 +92,18 @@ func codex(t *testing.T) providertest.Subject {
 			Unauthorized: "http: 401", Limited: "http: 429", Broken: "http: 500", Unavailable: "http: 503",
 			TooLong: "fail: context_length_exceeded too long", Dropped: "drop: hello world", Silent: "hang-headers",
 		},
-		Open: func(t *testing.T) providertest.Stage { return newHouse(t).stage() },
+		Open: func(t *testing.T) providertest.Stage { return newHouse(t, "gpt-5.5").stage() },
 	}
+}
+
+// codeMode is Codex with a model as its users get by default: one whose only tool runs JavaScript.
+func codeMode(t *testing.T) providertest.Subject {
+	t.Helper()
+	s := codex(t)
+	s.Setup, s.Model = "code mode", "gpt-6.2-sol"
+	s.Prompts.Plan = "custom: exec\nawait tools.update_plan({plan:[{step:'one',status:'in_progress'},{step:'two',status:'pending'}]})"
+	s.Open = func(t *testing.T) providertest.Stage { return newHouse(t, "gpt-6.2-sol").stage() }
+	return s
 }
 
 // version is the version of an npm package that is installed.
@@ -151,9 +161,9 @@ const (
 	eager    = "[recovery]\ndelay = \"50ms\"\n"
 )
 
-func newHouse(t testing.TB) *house {
+func newHouse(t testing.TB, model string) *house {
 	t.Helper()
-	l := newLab(t, "gpt-5.5")
+	l := newLab(t, model)
 	base := filepath.Dir(l.home)
 	h := &house{lab: l, t: t, home: filepath.Join(base, "h"), config: filepath.Join(base, "pintle.toml")}
 	h.add(filepath.Join(l.home, "config.toml"), planning)

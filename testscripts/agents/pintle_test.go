@@ -21,7 +21,7 @@ func (h *house) show(id string) (e api.Execution) {
 
 // The conversation that a run names is one that Codex's own resume takes.
 func TestPintle_ConversationIsCodexs(t *testing.T) {
-	h := newHouse(t)
+	h := newHouse(t, "gpt-5.5")
 	if r := h.pintle("", "run", "--id", "k", "-a", "codex", "respond with exactly: hello"); r.Code != 0 {
 		t.Fatalf("%+v", r)
 	}
@@ -33,7 +33,7 @@ func TestPintle_ConversationIsCodexs(t *testing.T) {
 
 // Causes beyond the suite's.
 func TestPintle_Causes(t *testing.T) {
-	h := newHouse(t)
+	h := newHouse(t, "gpt-5.5")
 	for prompt, cause := range map[string]string{"http: 400": "", "fail: server_is_overloaded later": "capacity"} {
 		r := h.pintle("", "run", "--id", prompt, "-a", "codex", prompt)
 		if e := h.show(prompt); r.Code != 1 || e.Cause == nil || e.Cause.Code != cause || e.Cause.Message == "" {
