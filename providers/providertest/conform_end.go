@@ -137,7 +137,7 @@ func (s *scene) queued(id string) bool {
 	var e execution
 	r := s.Pintle("", "show", "--json", id)
 	s.decode(r.Out, &e)
-	return r.Code == 0 && e.Phase == string(session.Queued)
+	return r.Code == 0 && e.WaitingFor.Kind == "session"
 }
 
 func oneKey(s *scene) {

@@ -35,6 +35,7 @@ type execution struct {
 	Fence       int64
 	Usage       Usage
 	Permissions []struct{ ID, Title string }
+	WaitingFor  struct{ Kind string }
 	Replayed    bool
 }
 
