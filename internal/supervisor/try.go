@@ -28,7 +28,7 @@ func (r *run) another(v record.Verdict) *next {
 	if !r.spoken() || r.wanted() || c == nil || v.Outcome == session.Completed {
 		return nil
 	}
-	own := c.Code == "busy" && r.endsOwnWriter(about)
+	own := c.Code == "busy" && r.busy(v)
 	if !own && !slices.Contains(retryable, c.Code) {
 		return nil
 	}

@@ -11,8 +11,8 @@
 //	notice INFO     an error that it goes on from
 //	die, mute, exit N  SIGKILL of itself, silence, leaving
 //
-// With the file deaf it dies of a prompt that it has not confirmed, with lost it knows no thread that goes on, with writer
-// another process has it. A step that begins with "once " is done by the first process that comes to it. Files: launches has a line for each
+// With the file deaf it dies of a prompt that it has not confirmed, with lost it knows no thread that goes on.
+// With CODEX_HOME it locks its thread there, as the real one does. A step that begins with "once " is done by the first process that comes to it. Files: launches has a line for each
 // process, requests each line that it was sent, prompts each prompt, answers each answer, overlaps a line for each turn
 // that was begun while another ran; pid is its process.
 package main
@@ -143,7 +143,7 @@ func (s *server) open(m message) {
 	case there("lost"):
 		s.send(message{ID: m.ID, Error: map[string]any{"code": -32600, "message": "no rollout found for thread id " + id}})
 		return
-	case there("writer"):
+	case !locked(id):
 		s.send(message{ID: m.ID, Error: map[string]any{"code": -32600, "message": "thread " + id + " already has an active writer"}})
 		return
 	}
@@ -154,6 +154,19 @@ func (s *server) open(m message) {
 		"thread": map[string]any{"id": id, "ephemeral": p.Ephemeral}, "model": "m", "modelProvider": "p", "approvalPolicy": p.ApprovalPolicy,
 		"approvalsReviewer": "user", "sandbox": map[string]any{"type": granted[p.Sandbox]},
 	}})
+}
+
+// locked takes the lock of a thread, if there is a home for it.
+func locked(thread string) bool {
+	home := os.Getenv("CODEX_HOME")
+	if home == "" {
+		return true
+	}
+	f, err := os.OpenFile(home+"/thread-writer-locks/"+thread+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil // and stays open, and locked
 }
 
 func there(file string) bool {
