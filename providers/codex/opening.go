@@ -97,7 +97,7 @@ func (f *fold) open() {
 func (f *fold) start() {
 	params := f.opening()
 	if p, ok := policies[f.Order.Approve]; ok {
-		params["approvalPolicy"], params["sandbox"] = p.approval, p.sandbox
+		p.stance().state(params)
 	}
 	f.await("thread", "thread/start", params)
 }

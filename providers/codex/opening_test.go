@@ -41,7 +41,7 @@ func TestCase28_OwnPolicyIsStatedAnew(t *testing.T) {
 			"", `"approvalPolicy":{"granular":{"rules":true}},"approvalsReviewer":"auto_review","sandbox":{"type":"workspaceWrite"}`,
 			`"approvalPolicy":{"granular":{"rules":true}},"approvalsReviewer":"auto_review","sandbox":"workspace-write"`,
 		},
-		"asked for": {"all", readOnly, `"approvalPolicy":"never","approvalsReviewer":"user","runtimeWorkspaceRoots":["/dir"],"sandbox":"danger-full-access"`},
+		"asked for": {"all", strings.Replace(readOnly, `"user"`, `"auto_review"`, 1), `"approvalPolicy":"never","approvalsReviewer":"user","runtimeWorkspaceRoots":["/dir"],"sandbox":"danger-full-access"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := resumes(t, test.approve, test.own)
@@ -62,13 +62,14 @@ func TestCase28_OwnPolicyIsStatedAnew(t *testing.T) {
 func TestCase28_AMismatchEndsItBeforeThePrompt(t *testing.T) {
 	const write = `"approvalPolicy":"on-request","approvalsReviewer":"user","runtimeWorkspaceRoots":["/dir"],"sandbox":{"type":"workspaceWrite"`
 	for name, test := range map[string]struct{ approve, own, got string }{
-		"policy":       {"", readOnly, full},
-		"reviewer":     {"", readOnly, strings.Replace(readOnly, `"user"`, `"auto_review"`, 1)},
-		"profile":      {"", readOnly + `,"activePermissionProfile":{"id":"mine"}`, readOnly},
-		"root":         {"", write + `}`, write + `,"writableRoots":["/etc"]}`},
-		"network":      {"", write + `}`, write + `,"networkAccess":true}`},
-		"asked, root":  {"edits", readOnly, write + `,"writableRoots":["/etc"]}`},
-		"asked, other": {"reads", readOnly, full},
+		"policy":          {"", readOnly, full},
+		"reviewer":        {"", readOnly, strings.Replace(readOnly, `"user"`, `"auto_review"`, 1)},
+		"profile":         {"", readOnly + `,"activePermissionProfile":{"id":"mine"}`, readOnly},
+		"root":            {"", write + `}`, write + `,"writableRoots":["/etc"]}`},
+		"network":         {"", write + `}`, write + `,"networkAccess":true}`},
+		"asked, root":     {"edits", readOnly, write + `,"writableRoots":["/etc"]}`},
+		"asked, other":    {"reads", readOnly, full},
+		"asked, reviewer": {"reads", readOnly, strings.Replace(readOnly, `"user"`, `"auto_review"`, 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := resumes(t, test.approve, test.own)

@@ -11,7 +11,8 @@ import (
 // policy is what --approve means to codex.
 type policy struct{ approval, sandbox, granted string }
 
-// policies are by --approve; granted is what the server calls the sandbox in its answers.
+// policies are by --approve; granted is what the server calls the sandbox in its answers. What is asked comes to us: codex can
+// have an agent of its own answer in our place.
 var policies = map[string]policy{
 	"none":  {"untrusted", "read-only", "readOnly"},
 	"reads": {"on-request", "read-only", "readOnly"},
@@ -20,7 +21,7 @@ var policies = map[string]policy{
 }
 
 func (p policy) stance() *stance {
-	return &stance{Approval: encode(p.approval), Sandbox: sandbox{Type: p.granted}, Stated: p.sandbox}
+	return &stance{Approval: encode(p.approval), Reviewer: "user", Sandbox: sandbox{Type: p.granted}, Stated: p.sandbox}
 }
 
 // thread is the answer to what opens one.
@@ -62,7 +63,7 @@ func (t thread) stance(approve string) (*stance, error) {
 	}
 	if p, ok := policies[approve]; ok {
 		s = p.stance()
-		s.Reviewer, s.Roots = t.ApprovalsReviewer, t.RuntimeWorkspaceRoots
+		s.Roots = t.RuntimeWorkspaceRoots
 	}
 	if s.Profile == "" && s.Stated == "" {
 		s.Stated = stated(t.Sandbox.Type)
@@ -114,7 +115,7 @@ func (s *stance) missed(t thread) string {
 		return ""
 	case !equal(s.Approval, t.ApprovalPolicy), s.Sandbox.Type != t.Sandbox.Type, s.Profile != "" && s.Profile != t.ActivePermissionProfile.ID:
 		return fmt.Sprintf("asked for %s with %s%s, got %s with %s", s.Approval, s.Stated, s.Profile, t.ApprovalPolicy, t.Sandbox.Type)
-	case s.Reviewer != "" && s.Reviewer != t.ApprovalsReviewer:
+	case s.Reviewer != t.ApprovalsReviewer && (s.Exact || t.ApprovalsReviewer != ""): // a version may have none
 		return fmt.Sprintf("asked for the reviewer %s, got %s", s.Reviewer, t.ApprovalsReviewer)
 	case s.wider(t.Sandbox):
 		return fmt.Sprintf("asked for the sandbox %s, got %s", encode(s.Sandbox), encode(t.Sandbox))

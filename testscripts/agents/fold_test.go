@@ -401,6 +401,20 @@ func TestFold_PermissionsAreAnswered(t *testing.T) {
 	}
 }
 
+// With --approve it is us whom the agent asks, whomever its own configuration has answer.
+func TestFold_NobodyElseAnswers(t *testing.T) {
+	l := newLab(t, "gpt-5.5")
+	l.configure(t, `approvals_reviewer = "auto_review"`)
+	d := l.drive(t)
+	o := l.order(1, "shell: echo made")
+	o.Approve = "none"
+	d.begin(o)
+	d.puts(d.fold.Answer(d.asked().ID, providers.Allow))
+	if end := d.end().End; end.Outcome != session.Completed {
+		t.Errorf("%+v", end)
+	}
+}
+
 // enable turns features on.
 func (l *lab) enable(t *testing.T, features string) {
 	t.Helper()
@@ -462,8 +476,10 @@ func TestFold_StartedAgents(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	l.wait(t, func(_ []fakemodel.Request, answering int) bool { return answering == 0 })
-	if left := l.commands("24"); left > 0 {
-		t.Errorf("%d commands left", left)
+	for limit := time.Now().Add(patience); l.commands("24") > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatal("its command goes on")
+		}
 	}
 	l.record(t, "started_agents", d.appServer)
 }
