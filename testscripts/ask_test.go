@@ -40,19 +40,43 @@ type seat struct {
 	seen strings.Builder
 }
 
-// sit gives an order to the agent that asks, at a terminal.
-func sit(s *stage, args ...string) *seat {
+// spoken is a verb that finds the agent that asks.
+func (s *stage) spoken(args ...string) *exec.Cmd {
 	s.t.Helper()
 	bin := filepath.Join(s.work, "bin")
-	err := os.Mkdir(bin, 0o700)
+	err := os.MkdirAll(bin, 0o700)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(bin, "codex"), []byte(asking), 0o700)
 	}
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	c := s.command(append([]string{"run", "--id", "k", "-a", "codex"}, args...)...)
+	c := s.command(args...)
 	c.Env = append(c.Env, "PATH="+bin+":"+os.Getenv("PATH"), "USER=ann")
+	return c
+}
+
+// asks has the agent ask.
+func (s *stage) asks() {
+	s.t.Helper()
+	if err := os.WriteFile(filepath.Join(s.work, "ask"), nil, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// parked is a run that waits for an answer.
+func (s *stage) parked() {
+	s.t.Helper()
+	s.asks()
+	if err := s.spoken("run", "--id", "k", "--unattended", "park", "-a", "codex", "look").Run(); err == nil {
+		s.t.Fatal("it does not wait")
+	}
+}
+
+// sit gives an order to the agent that asks, at a terminal.
+func sit(s *stage, args ...string) *seat {
+	s.t.Helper()
+	c := s.spoken(append([]string{"run", "--id", "k", "-a", "codex"}, args...)...)
 	tty, err := pty.Start(c)
 	if err != nil {
 		s.t.Fatal(err)
@@ -103,14 +127,6 @@ func (p *seat) types(keys string) {
 	}
 }
 
-// asks has the agent ask.
-func (p *seat) asks() {
-	p.s.t.Helper()
-	if err := os.WriteFile(filepath.Join(p.s.work, "ask"), nil, 0o600); err != nil {
-		p.s.t.Fatal(err)
-	}
-}
-
 // leaves waits until the verb exits.
 func (p *seat) leaves(code int) {
 	p.s.t.Helper()
@@ -154,7 +170,7 @@ func TestAsk_TheAnswerIsWhatWasTyped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := sit(newStage(t, ""), "look")
-			p.asks()
+			p.s.asks()
 			for i, keys := range c.keys {
 				p.sees(question, i+1)
 				p.types(keys)
@@ -179,7 +195,7 @@ func TestAsk_WhatWasTypedBeforeIsForgotten(t *testing.T) {
 	p.s.until("the turn has begun", func() bool { return exists(filepath.Join(p.s.work, "begun")) })
 	p.types("y\n")
 	p.sees("y\r\n", 1) // the terminal's echo
-	p.asks()
+	p.s.asks()
 	p.sees(question, 1)
 	p.types("n\n")
 	p.leaves(0)
@@ -192,7 +208,7 @@ func TestAsk_WhatWasTypedBeforeIsForgotten(t *testing.T) {
 func TestR11_AnsweredElsewhereWhileTheTerminalAsks(t *testing.T) {
 	t.Parallel()
 	p := sit(newStage(t, ""), "look")
-	p.asks()
+	p.s.asks()
 	p.sees(question, 1)
 	c := p.s.command("allow", "k")
 	c.Env = append(c.Env, "USER=bob")
@@ -210,7 +226,7 @@ func TestR11_AnsweredElsewhereWhileTheTerminalAsks(t *testing.T) {
 func TestAsk_CtrlCStopsTheRun(t *testing.T) {
 	t.Parallel()
 	p := sit(newStage(t, ""), "look")
-	p.asks()
+	p.s.asks()
 	p.sees(question, 1)
 	p.types("\x03")
 	p.leaves(130)
@@ -225,7 +241,7 @@ func TestAsk_CtrlCStopsTheRun(t *testing.T) {
 func TestAsk_QuietAsksNothing(t *testing.T) {
 	t.Parallel()
 	p := sit(newStage(t, ""), "-q", "--unattended", "deny", "look")
-	p.asks()
+	p.s.asks()
 	p.leaves(0)
 	if got := p.heard(); got != "decline" {
 		t.Errorf("the agent heard %q, want decline", got)

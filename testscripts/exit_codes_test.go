@@ -122,6 +122,15 @@ var exitings = map[string]exiting{
 		}
 		return s.json("show", "r-aaaa")
 	}},
+	"denied": {5, "denied", func(s *stage) *exec.Cmd {
+		s.asks()
+		return s.spoken("run", "--json", "-a", "codex", "look")
+	}},
+	"answered before": {6, "already_resolved", func(s *stage) *exec.Cmd {
+		s.parked()
+		s.verb("deny", "k")
+		return s.json("allow", "k")
+	}},
 	"another order": {6, "execution_conflict", func(s *stage) *exec.Cmd {
 		s.verb("run", "--id", "k", "-a", "command", "--", "true")
 		return s.json("run", "--id", "k", "-a", "command", "--", "false")
@@ -133,6 +142,10 @@ var exitings = map[string]exiting{
 	"retry of what runs": {7, "session_busy", func(s *stage) *exec.Cmd {
 		s.begin("k")
 		return s.json("retry", "k")
+	}},
+	"a session in which another way goes on": {7, "session_busy", func(s *stage) *exec.Cmd {
+		s.parked()
+		return s.spoken("send", "--json", "-m", "other", "k", "more")
 	}},
 	"a second supervisor": {7, "session_owned", func(s *stage) *exec.Cmd {
 		s.serving()
@@ -196,6 +209,10 @@ var exitings = map[string]exiting{
 		s.begin("k")
 		return s.json("result", "k")
 	}},
+	"an approval": {15, "waiting", func(s *stage) *exec.Cmd {
+		s.parked()
+		return s.json("wait", "k")
+	}},
 	"the verb's own deadline": {124, "timeout", func(s *stage) *exec.Cmd {
 		s.begin("k")
 		return s.json("wait", "--timeout", "50ms", "k")
@@ -206,7 +223,6 @@ var exitings = map[string]exiting{
 
 // unreached are the exit codes of the README to which no way leads yet.
 var unreached = map[int]string{
-	5: "permissions are asked for by agents",
 	9: "budgets are of agents",
 }
 

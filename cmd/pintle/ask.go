@@ -144,7 +144,7 @@ func (k *asker) given(r answer) {
 	}
 	k.withdraw()
 	k.f.a.tell(r.err)
-	if code := api.CodeOf(r.err); code != api.CodeResolved && code != api.CodeNotFound {
+	if api.CodeOf(r.err) != api.CodeResolved {
 		k.open = append(k.open, r.to)
 	}
 	k.next()

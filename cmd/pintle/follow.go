@@ -206,8 +206,8 @@ func (f *follower) await(ctx context.Context) <-chan waited {
 }
 
 func (f *follower) ended(ctx context.Context, w waited) error {
-	f.ask.withdraw()
 	if w.err != nil {
+		f.ask.withdraw()
 		if ctx.Err() != nil && f.a.ctx.Err() == nil {
 			return api.E(api.CodeTimeout, "%s goes on: it has not ended within %s", f.c.Spec.ID, f.v.Timeout).
 				WithNext("pintle wait " + record.Quote(f.c.Spec.ID))
@@ -217,6 +217,7 @@ func (f *follower) ended(ctx context.Context, w waited) error {
 	if err := f.pump(); err != nil {
 		return err
 	}
+	f.ask.withdraw() // what has its answer was told so
 	if err := f.conclude(w.execution); err != nil {
 		return err
 	}

@@ -108,10 +108,12 @@ func (v *resultVerb) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if session.Phase(e.Phase) != session.Ended {
+	switch {
+	case session.Phase(e.Phase) != session.Ended && e.WaitingFor != nil:
+		return waitsFor(e)
+	case session.Phase(e.Phase) != session.Ended:
 		return api.E(api.CodeWaiting, "%s has not ended: %s", e.ID, e.Phase).WithNext("pintle wait " + record.Quote(e.ID))
-	}
-	if e.EndedAt == nil {
+	case e.EndedAt == nil:
 		return untaken(e)
 	}
 	text, err := readText(d, folder)
