@@ -3,6 +3,7 @@ package testscripts
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -33,6 +34,10 @@ func plays() []play {
 		{name: "Stop", act: actStop, last: true},
 		{name: "Attempts", act: actAttempts, last: true},
 		{name: "Secret", act: actSecret, last: true},
+		{name: "Agent", act: actAgent, last: true},
+		{name: "Retries", act: actRetries, only: func(point string) bool {
+			return strings.HasPrefix(point, "supervisor.") || strings.HasPrefix(point, "shim.stdin") || point == "journal.append"
+		}, last: true},
 		{name: "Flood", act: actFlood, only: func(point string) bool {
 			return strings.HasPrefix(point, "supervisor.checkpoint") || point == "journal.rolled"
 		}},
@@ -76,6 +81,31 @@ func actAttempts(s *stage) []string {
 func actSecret(s *stage) []string {
 	s.verb("run", "--id", "k", "--secret", "TOKEN", "-a", "command", "--", "sh", "-c", `echo x >> launches.k; echo "it is $TOKEN."`)
 	return []string{"k"}
+}
+
+// prompts are what the stand-in for codex is told, by key.
+var prompts = map[string]string{"a": "usage 1 2; env TOKEN", "p": "ask ls; tool pwd", "r": "say begun; once die; say done"}
+
+// actAgent has two runs in one conversation: the process of the first is kept for the second, which asks and is answered.
+func actAgent(s *stage) []string {
+	for range 2 {
+		s.verb("run", "--id", "a", "--warm", "1m", "--secret", "TOKEN", "-a", "codex", prompts["a"])
+	}
+	send := []string{"send", "--id", "p", "--secret", "TOKEN", "--unattended", "park", "--warm", "200ms", "a", prompts["p"]}
+	s.verb(send...)
+	s.until("it asks, or is over", func() bool {
+		out, _ := s.quietly("show", "--json", "p")
+		return strings.Contains(out, `"needs_approval"`) || s.ending("p").Phase == "ended"
+	})
+	s.verb("allow", "p")
+	s.verb(send...)
+	return []string{"a", "p"}
+}
+
+// actRetries has an agent that dies in its turn and goes on.
+func actRetries(s *stage) []string {
+	s.verb("run", "--id", "r", "--retries", "1", "-a", "codex", prompts["r"])
+	return []string{"r"}
 }
 
 // actFlood says enough for checkpoints and a second segment.
@@ -157,7 +187,7 @@ func disturbed(t *testing.T, p play, point string, want map[string]end) {
 	name, _, _ := strings.Cut(point, "#")
 	for key, w := range want {
 		g := got[key]
-		if key == "k" && g.Lost && who == "shim" {
+		if slices.Contains([]string{"k", "a", "p"}, key) && g.Lost && who == "shim" {
 			// Who knew the secrets was killed: what could not be masked was dropped, and the journal says so (E5).
 			g.Lost, g.Text, g.Out = false, w.Text, w.Out
 		}
@@ -183,7 +213,7 @@ func (e end) short() end {
 func shimKilled(t *testing.T, point, key string, want, got end) {
 	t.Helper()
 	allowed := []string{want.Outcome, "agent_died", "unknown"}
-	if key != "f" { // of two attempts only one was hit, and it is not told which
+	if !several(key) { // else only one process was hit, and it is not told which
 		switch point {
 		case "shim.began", "shim.locked", "shim.told", "shim.recorded":
 			allowed = []string{want.Outcome}
@@ -204,14 +234,17 @@ func shimKilled(t *testing.T, point, key string, want, got end) {
 		t.Errorf("the shim was killed: %s is %s, want one of %v\n%+v", key, got.Outcome, allowed, got.short())
 	case got.Launches > want.Launches:
 		t.Errorf("%s was launched %d times, want %d at most", key, got.Launches, want.Launches)
-	case point == "shim.starting" && key != "f" && got.Launches != 0:
+	case point == "shim.starting" && !several(key) && got.Launches != 0:
 		t.Errorf("%s was launched by a shim that was dead", key)
-	case got.Outcome == want.Outcome && key != "f" && got != want:
+	case got.Outcome == want.Outcome && !several(key) && got != want:
 		t.Errorf("the shim was killed: %s ended as\n%+v, want\n%+v", key, got.short(), want.short())
 	case got.Phase != "ended" || got.Verdicts < 1:
 		t.Errorf("%s has no end: %+v", key, got.short())
 	}
 }
+
+// several reports whether a key's play has more than one shim.
+func several(key string) bool { return strings.Contains("fapr", key) }
 
 // stage is a state directory with a place to work in.
 type stage struct {
@@ -226,7 +259,10 @@ func newStage(t *testing.T, crash string) *stage {
 		t.Fatal(err)
 	}
 	s := &stage{t: t, dir: dir, home: filepath.Join(dir, "h"), work: filepath.Join(dir, "w"), crash: crash}
-	if err := os.Mkdir(s.work, 0o700); err != nil {
+	bin := filepath.Join(dir, "bin")
+	codex := "#!/bin/sh\nexec " + filepath.Join(filepath.Dir(binary), "standin") + "\n"
+	err = errors.Join(os.Mkdir(s.work, 0o700), os.Mkdir(bin, 0o700), os.WriteFile(filepath.Join(bin, "codex"), []byte(codex), 0o700))
+	if err != nil {
 		t.Fatal(err)
 	}
 	config := "[deadlines]\nstop_term = \"2s\"\n[recovery]\ndelay = \"50ms\"\n"
@@ -329,12 +365,17 @@ func (s *stage) verb(args ...string) (out, errs string) {
 func (s *stage) command(args ...string) *exec.Cmd {
 	c := exec.Command(binary, args...)
 	c.Dir, c.WaitDelay = s.work, time.Second
-	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "LANG=C.UTF-8", "PINTLE_HOME=" + s.home, "TOKEN=" + secret,
+	c.Env = []string{"PATH=" + filepath.Join(s.dir, "bin") + ":" + os.Getenv("PATH"), "HOME=" + s.dir, "LANG=C.UTF-8", "PINTLE_HOME=" + s.home, "TOKEN=" + secret,
 		"PINTLE_CONFIG=" + filepath.Join(s.dir, "config.toml"), "PINTLE_CRASH=" + s.crash, "GORACE=atexit_sleep_ms=0"}
 	return c
 }
 
+// launches is how often a key was begun: its command, or its prompt.
 func (s *stage) launches(key string) int {
+	if prompt, ok := prompts[key]; ok {
+		data, _ := os.ReadFile(filepath.Join(s.work, "prompts"))
+		return strings.Count(string(data), fmt.Sprintf("%q\n", prompt))
+	}
 	data, _ := os.ReadFile(filepath.Join(s.work, "launches."+key))
 	return bytes.Count(data, []byte{'\n'})
 }

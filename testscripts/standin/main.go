@@ -2,6 +2,7 @@
 // step, with "; " between them; the directory that it runs in has what it did, and what it waits for:
 //
 //	say TEXT        a message; without any, the turn ends with "said N", N counting the turns of all processes
+//	env NAME        says what is in its environment under the name
 //	hold FILE       waits until the file is there, or the turn is interrupted
 //	ask COMMAND     asks for the permission to run it, and says "ran COMMAND" if it may
 //	tool COMMAND    a tool call, with its end
@@ -240,6 +241,8 @@ func (t *turning) step(word, rest string) (status string, failure any) {
 	switch word {
 	case "say":
 		t.say(rest)
+	case "env":
+		t.say("it is " + os.Getenv(rest) + ".")
 	case "hold":
 		return t.hold(rest), nil
 	case "ask":
