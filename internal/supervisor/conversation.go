@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pintle/pintle/internal/environ"
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/providers"
@@ -87,6 +88,23 @@ func (r *run) itsTurn(ctx context.Context) (bool, error) {
 	r.pause(ctx, time.Minute)
 	r.wait(nil)
 	return false, nil
+}
+
+// comeOn has the run have its turn, if it is that: with the process that is kept for it, or with another one that it may
+// start now.
+func (r *run) comeOn(ctx context.Context, env environ.Environment) (kept *runtime, mine bool, err error) {
+	if mine, err := r.itsTurn(ctx); !mine {
+		return nil, false, err
+	}
+	kept, err = r.takeKept(ctx, env)
+	switch {
+	case errors.Is(err, errWanted):
+		return nil, false, nil
+	case err != nil || kept != nil:
+		return kept, err == nil, err
+	}
+	err = r.reserve()
+	return nil, err == nil, err
 }
 
 // behind says whose turn is waited for.

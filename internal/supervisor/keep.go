@@ -325,33 +325,48 @@ func (k *keeper) over(ctx context.Context, out, errs int64, left []proc.Identity
 }
 
 // takeKept asks for the process that is kept for the session: nil if there is none, or it was another one than the run
-// would make. Then it is gone when this returns.
+// would make. Then it is gone when this returns; or somebody wants the run to end, and it is looked at anew.
 func (r *run) takeKept(ctx context.Context, env environ.Environment) (*runtime, error) {
 	k := r.s.keeperOf(r.st.Session)
 	if k == nil {
 		return nil, nil
 	}
 	a := ask{next: r, env: env, answer: make(chan *runtime, 1)}
-	select {
-	case k.asks <- a:
-	case <-k.gone:
-		return nil, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if given, err := r.untilWanted(ctx, k, k.asks, a); !given || err != nil {
+		return nil, err
 	}
 	rt := <-a.answer
-	select {
-	case <-k.gone:
-	case <-ctx.Done():
-		if rt != nil {
-			rt.release()
-		}
-		return nil, ctx.Err()
+	if rt == nil {
+		_, err := r.untilWanted(ctx, k, nil, a)
+		return nil, err
 	}
-	if rt != nil {
-		r.st.RuntimeID, r.st.Fence, r.st.Runtime, r.shim = k.r.st.RuntimeID, k.r.st.Fence, k.r.st.Runtime, k.r.shim
-	}
+	<-k.gone
+	r.st.RuntimeID, r.st.Fence, r.st.Runtime, r.shim = k.r.st.RuntimeID, k.r.st.Fence, k.r.st.Runtime, k.r.shim
 	return rt, nil
+}
+
+// errWanted is why a run does not wait for a kept process any more: the records say what is wanted of it instead.
+var errWanted = errors.New("the run is to end")
+
+// untilWanted hands an ask over, or waits until the keeper has gone.
+func (r *run) untilWanted(ctx context.Context, k *keeper, asks chan<- ask, a ask) (given bool, err error) {
+	for {
+		select {
+		case asks <- a:
+			return true, nil
+		case <-k.gone:
+			return false, nil
+		case <-r.poked:
+			if err := r.reload(); err != nil {
+				return false, err
+			}
+			if r.wanted() {
+				return false, errWanted
+			}
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
 }
 
 // closeKept has the process that is kept for a session closed, and returns when it is gone.
@@ -414,6 +429,7 @@ func (r *run) goOn(ctx context.Context, rt *runtime) (bool, error) {
 	if err := r.goOnWith(ctx, rt); err != nil {
 		rt.release()
 		r.rt = nil
+		r.giveBack()
 		return false, fmt.Errorf("go on with runtime %s: %w", r.st.RuntimeID, err)
 	}
 	rt.flush()
@@ -441,6 +457,17 @@ func (r *run) goOnWith(ctx context.Context, rt *runtime) error {
 	}
 	crash.At("supervisor.turn")
 	return nil
+}
+
+// giveBack has a process kept on that could not be recorded as this run's.
+func (r *run) giveBack() {
+	rec, err := state.Read[record.Runtime](r.s.dir, record.RuntimeFile(r.st.RuntimeID))
+	if err != nil {
+		return
+	}
+	if t, err := r.s.tenureOf(r.st.RuntimeID); err == nil && t.Idle != nil {
+		r.s.keepAgain(rec, t)
+	}
 }
 
 // handTo makes a kept process another run's: nothing of the run before is left in it (W3).

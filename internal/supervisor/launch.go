@@ -51,18 +51,12 @@ func (r *run) begin(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if goesOn {
-		if mine, err := r.itsTurn(ctx); !mine {
+		kept, mine, err := r.comeOn(ctx, env)
+		switch {
+		case err != nil || !mine:
 			return false, err
-		}
-		kept, err := r.takeKept(ctx, env)
-		if err != nil {
-			return false, err
-		}
-		if kept != nil {
+		case kept != nil:
 			return r.goOn(ctx, kept)
-		}
-		if err := r.reserve(); err != nil {
-			return false, err
 		}
 	}
 	if err := r.underThisBoot(); err != nil {
