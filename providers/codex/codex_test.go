@@ -50,6 +50,11 @@ func spoken(t testing.TB) map[string][]byte {
 	return all
 }
 
+func heard(t testing.TB, name string) []byte {
+	t.Helper()
+	return addressed(golden(t, name+".jsonl"))
+}
+
 // addressed gives the answers in a transcript the ids of our requests, in the order in which those are made: where the
 // fold's client was another one, its ids are numbers.
 func addressed(output []byte) []byte {
@@ -118,7 +123,6 @@ func (k *talk) text(kind string) string {
 
 // What real turns come to.
 func TestGolden_Ends(t *testing.T) {
-	all := spoken(t)
 	for name, want := range map[string]providers.End{
 		"text":                        {Outcome: session.Completed},
 		"command":                     {Outcome: session.Completed},
@@ -140,7 +144,7 @@ func TestGolden_Ends(t *testing.T) {
 		"failed_silence":              {Outcome: session.Failed, Code: "transient"},
 		"failed_invalid_prompt":       {Outcome: session.Failed},
 	} {
-		end := play(t, all[name], providertest.Order(1), nil).About().End
+		end := play(t, heard(t, name), providertest.Order(1), nil).About().End
 		if end == nil || end.Outcome != want.Outcome || end.Code != want.Code {
 			t.Errorf("%s ended as %+v, want %+v", name, end, want)
 		}
@@ -148,7 +152,7 @@ func TestGolden_Ends(t *testing.T) {
 }
 
 func TestGolden_Text(t *testing.T) {
-	k := play(t, spoken(t)["text"], providertest.Order(1), nil)
+	k := play(t, heard(t, "text"), providertest.Order(1), nil)
 	a := k.About()
 	if k.text("agent_message_chunk") != "hello world" || a.Conversation == "" || a.Version != Tested || a.Usage.InputTokens != 100 || a.Message == "" {
 		t.Errorf("%+v, text %q", a, k.text("agent_message_chunk"))
@@ -157,7 +161,7 @@ func TestGolden_Text(t *testing.T) {
 
 func TestGolden_Tools(t *testing.T) {
 	for name, want := range map[string]int{"command": 1, "patch": 1, "code_mode": 2} {
-		k := play(t, spoken(t)[name], providertest.Order(1), nil)
+		k := play(t, heard(t, name), providertest.Order(1), nil)
 		if calls, ends := len(k.told("tool_call")), len(k.told("tool_call_update")); calls != want || ends != want || k.About().Open != 0 {
 			t.Errorf("%s: %d calls, %d updates, %d open", name, calls, ends, k.About().Open)
 		}
@@ -167,7 +171,7 @@ func TestGolden_Tools(t *testing.T) {
 // It goes on for ever when nobody listens; that it has trouble is all that is known.
 func TestGolden_NobodyListens(t *testing.T) {
 	troubled := false
-	play(t, spoken(t)["nobody_listens"], providertest.Order(1), func(k *talk) {
+	play(t, heard(t, "nobody_listens"), providertest.Order(1), func(k *talk) {
 		a := k.About()
 		troubled = troubled || a.End == nil && a.Confirmed && !a.Begun && strings.Contains(a.Trouble, "waiting for network")
 	})

@@ -37,7 +37,7 @@ func Used() Uses {
 			{"config/read", []string{"cwd"}, "ConfigReadResponse", []string{"config"}},
 			{"thread/start", append(openedWith(), "ephemeral"), "ThreadStartResponse", openedAs()},
 			{
-				"thread/resume", append(openedWith(), "threadId", "excludeTurns", "approvalsReviewer", "runtimeWorkspaceRoots", "permissions"),
+				"thread/resume", append(openedWith(), "threadId", "excludeTurns", "runtimeWorkspaceRoots", "permissions"),
 				"ThreadResumeResponse", openedAs(),
 			},
 			{"thread/unsubscribe", []string{"threadId"}, "", nil},
@@ -54,7 +54,7 @@ func Used() Uses {
 // openedWith is what a thread is opened with.
 func openedWith() []string {
 	return []string{
-		"cwd", "model", "config", "approvalPolicy=untrusted", "approvalPolicy=on-request", "approvalPolicy=never",
+		"cwd", "model", "config", "approvalsReviewer", "approvalPolicy=untrusted", "approvalPolicy=on-request", "approvalPolicy=never",
 		"sandbox=read-only", "sandbox=workspace-write", "sandbox=danger-full-access",
 	}
 }

@@ -5,13 +5,11 @@ package agents
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -493,28 +491,4 @@ func (l *lab) commands(word string) (n int) {
 		}
 	}
 	return n
-}
-
-// The file that the provider names is the one that is locked, by flock, as long as the thread is loaded.
-func TestFold_Writer(t *testing.T) {
-	l := newLab(t, "gpt-5.5")
-	d := l.drive(t)
-	id := d.run(l.order(1, "respond with exactly: one"), session.Completed, "").Conversation
-	path := fold.Provider().Writer(map[string]string{"CODEX_HOME": l.home}, id)
-	if err := tryLock(path); !errors.Is(err, syscall.EWOULDBLOCK) {
-		t.Error(err)
-	}
-	d.kill()
-	if err := tryLock(path); err != nil {
-		t.Error(err)
-	}
-}
-
-func tryLock(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
