@@ -67,11 +67,21 @@ func (rt *runtime) written(w *shim.Written) {
 }
 
 // interrupt asks the agent to end its turn.
-func (rt *runtime) interrupt() {
-	if a, ok := rt.fold.(providers.Agent); ok {
-		rt.outbox = append(rt.outbox, a.Interrupt()...)
-		rt.flush()
+func (rt *runtime) interrupt() error { return rt.act(providers.Agent.Interrupt) }
+
+// act has the fold do what is no answer to the agent's own words: no replay of those would bring it back, so its state is
+// on disk before the agent hears of it.
+func (rt *runtime) act(do func(providers.Agent) []providers.Frame) error {
+	a, ok := rt.fold.(providers.Agent)
+	if !ok {
+		return nil
 	}
+	rt.outbox = append(rt.outbox, do(a)...)
+	if err := rt.save(); err != nil {
+		return err
+	}
+	rt.flush()
+	return nil
 }
 
 // learn puts what the fold has learned of the conversation on record.

@@ -344,8 +344,7 @@ func (l *ladder) tell(c api.Cancel) error {
 func (r *run) signal(sig syscall.Signal) error {
 	switch sig {
 	case askToEnd:
-		r.rt.interrupt()
-		return nil
+		return r.rt.interrupt()
 	case endInput:
 		_ = r.rt.control.End()
 		return nil

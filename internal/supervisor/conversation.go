@@ -126,8 +126,19 @@ func (r *run) reserve() error {
 	if err != nil {
 		return err
 	}
+	unused := r.st.RuntimeID
+	if r.anothers() {
+		unused = ""
+	}
 	r.st.RuntimeID, r.st.WaitingFor = newID("x"), nil
-	return r.save(session.Claimed)
+	phase := session.Phase(r.st.Phase)
+	if phase != session.Running { // it may have been about to have a process that was kept
+		phase = session.Claimed
+	}
+	if err := r.save(phase); err != nil || unused == "" {
+		return err
+	}
+	return r.s.dropRuntime(unused) // a death came while it was prepared
 }
 
 // leaveSession leaves the session's queue, and notes the conversation if it is one by now.

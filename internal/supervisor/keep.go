@@ -498,6 +498,7 @@ func (r *run) rest() (bool, error) {
 		return false, err
 	}
 	crash.At("supervisor.rested")
+	_ = rt.control.Ack(rt.at.Out, rt.at.Err) // nothing of this run stays in the spool
 	k := newKeeper(r.double(), rt, until)
 	if err := r.close(v, text); err != nil {
 		return false, err

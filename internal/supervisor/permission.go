@@ -68,7 +68,9 @@ func (r *run) permissions() error {
 	pending := r.rt.about().Pending
 	for _, p := range pending {
 		if was, ok := r.rt.resolved[p.ID]; ok { // by an earlier supervisor, which died before the agent heard of it
-			r.tellAgent(p.ID, providers.Decision(was.Decision))
+			if err := r.tellAgent(p.ID, providers.Decision(was.Decision)); err != nil {
+				return err
+			}
 		}
 	}
 	pending = r.rt.about().Pending
@@ -171,16 +173,12 @@ func (r *run) answer(permission string, d providers.Decision, by string) (api.An
 	}
 	crash.At("supervisor.answered")
 	r.resolved(a)
-	r.tellAgent(permission, d)
-	return a, nil
+	return a, r.tellAgent(permission, d)
 }
 
 // tellAgent has the agent hear an answer.
-func (r *run) tellAgent(permission string, d providers.Decision) {
-	if a, ok := r.rt.fold.(providers.Agent); ok {
-		r.rt.outbox = append(r.rt.outbox, a.Answer(permission, d)...)
-		r.rt.flush()
-	}
+func (r *run) tellAgent(permission string, d providers.Decision) error {
+	return r.rt.act(func(a providers.Agent) []providers.Frame { return a.Answer(permission, d) })
 }
 
 // maxResolved is how many answers a record names.

@@ -32,7 +32,7 @@ func (r *run) another(v record.Verdict) *next {
 	if !own && !slices.Contains(retryable, c.Code) {
 		return nil
 	}
-	n := &next{Try: r.st.Try + 1, At: time.Now().Add(time.Duration(r.s.o.Config.Recovery.Delay)).UTC()}
+	n := &next{Try: r.st.Try + 1, Resume: r.st.Resume, At: time.Now().Add(time.Duration(r.s.o.Config.Recovery.Delay)).UTC()}
 	used, most := r.st.Try-r.st.Retried, r.s.o.Config.Recovery.Tries
 	if begun := r.rt.handedOver() && (about.End == nil || about.Begun); begun {
 		if !about.Confirmed {
@@ -58,7 +58,7 @@ func (r *run) another(v record.Verdict) *next {
 type next struct {
 	Try     int        `json:"try"`
 	At      time.Time  `json:"at"`
-	Resume  string     `json:"resume,omitempty"` // the conversation that goes on; "" for a try from the beginning
+	Resume  string     `json:"resume,omitempty"` // the conversation whose turn goes on; "" for a try from the beginning
 	Retried int        `json:"-"`
 	Cause   *api.Cause `json:"cause,omitempty"`
 }

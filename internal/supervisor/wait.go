@@ -70,7 +70,9 @@ func (r *run) await(ctx context.Context, answers bool) (*api.Execution, error) {
 		}
 		if waiting != nil && waiting.Kind == "needs_approval" && !answers {
 			e, err := r.viewWaiting(waiting)
-			return &e, err
+			if err != nil || session.Phase(e.Phase) != session.Ended { // else its agent is gone, and the end is being taken in
+				return &e, err
+			}
 		}
 		select {
 		case <-changed:
