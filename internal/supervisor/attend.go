@@ -99,6 +99,9 @@ func (r *run) started(a *shim.Agent) error {
 		r.st.StartedAt = &at
 	}
 	crash.At("supervisor.started")
+	if len(r.st.Permissions) > 0 {
+		return r.save(session.Waiting) // it asks already
+	}
 	return r.save(session.Running)
 }
 

@@ -33,7 +33,7 @@ func (s *Supervisor) endUnsettled(ctx context.Context) error {
 
 // settled reports whether nothing of a runtime can be going on: its end is on record, or no shim holds it.
 func (s *Supervisor) settled(id string) bool {
-	if _, err := state.Read[shim.Exit](s.dir, shim.ExitFile(id)); err == nil {
+	if _, err := state.Read[shim.Exit](s.dir, shim.ExitFile(id)); err == nil || s.taken(id) {
 		return true
 	}
 	unlock, err := shim.Dead(s.dir, id)
@@ -42,6 +42,17 @@ func (s *Supervisor) settled(id string) bool {
 	}
 	defer unlock()
 	return len(s.sweepDead(id)) == 0
+}
+
+// taken reports whether the end of a runtime was taken in: its run has ended, and its directory is about to go. Its shim
+// may still be writing that down for whoever comes later.
+func (s *Supervisor) taken(id string) bool {
+	t, err := s.tenureOf(id)
+	if err != nil || t.Idle != nil {
+		return false
+	}
+	open, err := s.unended(t.Folder)
+	return !open && err == nil
 }
 
 // sweepDead ends what a dead shim left. Its lock is held by us.

@@ -15,6 +15,7 @@ import (
 	"github.com/pintle/pintle/internal/environ"
 	"github.com/pintle/pintle/internal/proc"
 	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/internal/shim"
 	"github.com/pintle/pintle/providers"
 	"github.com/pintle/pintle/rpc/api"
@@ -54,13 +55,12 @@ func newKeeper(r *run, rt *runtime, until time.Time) *keeper {
 	return &keeper{r: r, rt: rt, asks: make(chan ask), gone: make(chan struct{}), until: until, ticking: time.NewTimer(time.Hour)}
 }
 
-// keep has a process kept. It is registered before this returns: no run of the session can miss it.
-func (s *Supervisor) keep(k *keeper) {
+// register has a keeper found by who wants its process.
+func (s *Supervisor) register(k *keeper) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.kept[k.r.st.Session] = k
 	s.used = time.Now()
-	s.mu.Unlock()
-	s.work.Go(func() { k.stay(s.ctx) })
 }
 
 func (s *Supervisor) keeperOf(session string) *keeper {
@@ -92,7 +92,7 @@ func (k *keeper) leave() {
 // did not complete closes it (W3).
 func (r *run) warms() bool {
 	end := r.rt.about().End
-	if r.spec.Limits.Warm <= 0 || end == nil || end.Outcome != "completed" || r.wanted() || r.rt.broken != nil {
+	if r.spec.Limits.Warm <= 0 || end == nil || end.Outcome != session.Completed || r.wanted() || r.rt.broken != nil {
 		return false
 	}
 	t := r.rt.tenure
@@ -420,7 +420,9 @@ func (s *Supervisor) keepAgain(rec record.Runtime, t tenure) {
 	if sess, err := state.Read[record.Session](s.dir, record.SessionFile(rec.Session)); err == nil {
 		r.st.Provider, r.st.Workspace = sess.Provider, sess.Workspace
 	}
-	s.keep(newKeeper(r, nil, *t.Idle))
+	k := newKeeper(r, nil, *t.Idle)
+	s.register(k)
+	s.work.Go(func() { k.stay(s.ctx) })
 }
 
 // goOn gives the run to a process that was kept for it. The write of fold.json is what makes it the run's: it has the
@@ -438,25 +440,31 @@ func (r *run) goOn(ctx context.Context, rt *runtime) (bool, error) {
 
 func (r *run) goOnWith(ctx context.Context, rt *runtime) error {
 	rt.handTo(r)
-	now := time.Now().UTC()
+	now, about := time.Now().UTC(), rt.about()
 	r.st.StartedAt, r.st.WaitingFor = &now, nil
-	if err := r.save("running"); err != nil {
+	r.st.Conversation, r.st.Model, r.st.AgentVersion = about.Conversation, about.Model, about.Version
+	if err := r.save(session.Running); err != nil {
 		return err
 	}
 	crash.At("supervisor.taken_over")
-	if err := r.prepareWorkspace(ctx); err != nil { // before the agent changes anything
-		return err
-	}
+	var looked, handed error
+	var both sync.WaitGroup
+	both.Go(func() { looked = r.prepareWorkspace(ctx) }) // before the agent changes anything
+	both.Go(func() { handed = rt.handOver() })
+	both.Wait()
+	crash.At("supervisor.turn")
+	return errors.Join(looked, handed)
+}
+
+// handOver notes the turn and gives the process its order.
+func (rt *runtime) handOver() error {
+	r := rt.r
 	err := rt.note(true, event("turn_started", map[string]any{"attempt": r.st.Attempt, "try": r.st.Try}),
 		event("runtime_reused", map[string]any{"runtime": r.st.RuntimeID}))
 	if err != nil {
 		return err
 	}
-	if err := rt.begin(); err != nil {
-		return err
-	}
-	crash.At("supervisor.turn")
-	return nil
+	return rt.begin()
 }
 
 // giveBack has a process kept on that could not be recorded as this run's.
@@ -500,12 +508,28 @@ func (r *run) rest() (bool, error) {
 	crash.At("supervisor.rested")
 	_ = rt.control.Ack(rt.at.Out, rt.at.Err) // nothing of this run stays in the spool
 	k := newKeeper(r.double(), rt, until)
-	if err := r.close(v, text); err != nil {
+	r.s.register(k) // before it leaves the queue: the next one must find the process
+	if err := r.insist(func() error { return r.close(v, text) }); err != nil {
+		k.leave()
 		return false, err
 	}
 	r.rt, rt.r = nil, k.r
-	r.s.keep(k)
+	r.s.work.Go(func() { k.stay(r.s.ctx) })
 	return true, nil
+}
+
+// insist repeats what must be recorded before anything else may happen, until it is or the supervisor leaves.
+func (r *run) insist(do func() error) error {
+	for {
+		err := do()
+		if err == nil || blocked(err) {
+			return err
+		}
+		r.s.log.Printf("run %s: %v", r.name(), err)
+		if r.pause(r.s.ctx, retryDelay); r.s.ctx.Err() != nil {
+			return r.s.ctx.Err()
+		}
+	}
 }
 
 // double is the run as its keeper has it.

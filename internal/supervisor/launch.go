@@ -153,6 +153,9 @@ func (r *run) prepareWorkspace(ctx context.Context) error {
 		w.Repository, w.Branch, w.Base, w.Head = repo.CommonDir, repo.Branch, repo.Head, repo.Head
 		r.st.Branch, r.st.Base, r.st.Head = repo.Branch, repo.Head, repo.Head
 	}
+	if was, err := state.Read[record.Workspace](r.s.dir, record.WorkspaceFile(w.ID)); err == nil && was == w {
+		return nil
+	}
 	return state.Put(ctx, r.s.dir, record.WorkspaceFile(w.ID), w)
 }
 

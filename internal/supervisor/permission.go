@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -102,10 +103,8 @@ func (r *run) showPending(pending []providers.Permission) error {
 		if r.st.WaitingFor = nil; len(pending) > 0 {
 			phase, r.st.WaitingFor = session.Waiting, approval(r.st.Permissions)
 		}
-		if r.st.Runtime != nil { // else it goes with the start
-			if err := r.save(phase); err != nil {
-				return err
-			}
+		if err := r.save(phase); err != nil {
+			return err
 		}
 	}
 	r.waitApproval(pending)
@@ -305,7 +304,7 @@ func (s *Supervisor) asked(id string) (folder, permission string, err error) {
 		if err != nil {
 			return "", "", err
 		}
-		permission, err := onlyPending(st)
+		permission, err := onlyPending(st, s.askedBy(folder))
 		return folder, permission, err
 	case !isPermission(id) || !errors.Is(err, api.E(api.CodeNotFound, "")):
 		return "", "", err
@@ -313,7 +312,37 @@ func (s *Supervisor) asked(id string) (folder, permission string, err error) {
 	return s.named(id)
 }
 
-func onlyPending(st record.Status) (string, error) {
+// askedBy are the permissions that an execution's agent has asked for, as far as it is told already: the journal says so
+// before the record does.
+func (s *Supervisor) askedBy(folder string) (names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, by := range s.asks {
+		if by == folder {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// noteAsked notes permissions that are about to be told.
+func (s *Supervisor) noteAsked(folder string, pending []providers.Permission) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range pending {
+		s.asks[p.ID] = folder
+	}
+}
+
+// onlyPending is the one permission that is meant by the name of its execution; asked are those that were just told.
+func onlyPending(st record.Status, asked []string) (string, error) {
+	for _, name := range asked {
+		known := func(id string) bool { return id == name }
+		if !slices.ContainsFunc(st.Permissions, func(p api.Permission) bool { return known(p.ID) }) &&
+			!slices.ContainsFunc(st.Resolved, func(a api.Answered) bool { return known(a.Permission) }) {
+			st.Permissions = append(st.Permissions, api.Permission{ID: name})
+		}
+	}
 	switch n := len(st.Permissions); {
 	case n == 1:
 		return st.Permissions[0].ID, nil
@@ -335,7 +364,9 @@ func (s *Supervisor) named(prefix string) (folder, permission string, err error)
 	if err != nil {
 		return "", "", err
 	}
-	found := map[string]string{}
+	s.mu.Lock()
+	found := maps.Clone(s.asks)
+	s.mu.Unlock()
 	for _, folder := range folders {
 		st, err := state.Read[record.Status](s.dir, record.StatusFile(folder))
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"sync"
 	"time"
 
@@ -133,6 +134,7 @@ func (r *run) finish(ended bool) {
 	if _, ok := r.s.attends[r.folder]; ok && r.s.attends[r.folder].n == 0 {
 		delete(r.s.attends, r.folder)
 	}
+	maps.DeleteFunc(r.s.asks, func(_, folder string) bool { return folder == r.folder })
 	r.s.used = time.Now()
 	r.s.mu.Unlock()
 	close(r.done)

@@ -226,6 +226,9 @@ func (rt *runtime) receive(c providers.Chunk) (events []journal.Event) {
 		rt.text.Reset()
 	}
 	for _, e := range said {
+		if e.Type == "permission_requested" {
+			rt.r.s.noteAsked(rt.r.folder, rt.about().Pending)
+		}
 		rt.lively = rt.lively || e.Type != "agent_notice" // that it tries once more is no sign of life
 		events = append(events, journal.Event{Type: e.Type, Data: e.Data})
 		if b, err := command.Bytes(e.Data); err == nil && e.Type == "agent_message_chunk" {

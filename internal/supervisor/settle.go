@@ -241,10 +241,11 @@ func (r *run) dropSpool() error {
 func (r *run) close(v record.Verdict, text []byte) error {
 	about := r.rt.about()
 	var wrote, left error
-	var both sync.WaitGroup
-	both.Go(func() { wrote = r.writeText(text) })
-	both.Go(func() { left = r.leaveSession(about) })
-	both.Wait()
+	var all sync.WaitGroup
+	all.Go(func() { wrote = r.writeText(text) })
+	all.Go(func() { left = r.leaveSession(about) })
+	all.Go(r.changes)
+	all.Wait()
 	if err := errors.Join(wrote, left); err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
@@ -258,7 +259,6 @@ func (r *run) close(v record.Verdict, text []byte) error {
 	if r.st.Cancel != nil {
 		r.st.Cancel.ConfirmedAt = &now
 	}
-	r.changes()
 	if err := r.save(session.Ended); err != nil {
 		return err
 	}

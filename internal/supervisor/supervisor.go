@@ -67,6 +67,7 @@ type Supervisor struct {
 	books    map[string]*book    // by session, those that are open
 	kept     map[string]*keeper  // by session: processes that wait for its next run
 	attends  map[string]presence // by folder: who will answer what the agent asks for
+	asks     map[string]string   // by permission: the folder of whose agent asks, from before that is told
 	clients  int
 	stopping bool // ends all runtimes; takes no work
 	used     time.Time
@@ -108,7 +109,7 @@ func Run(ctx context.Context, o Options) error {
 	s := &Supervisor{
 		o: o, dir: o.Dir, log: log.New(o.Log, "", log.LstdFlags|log.LUTC), ctx: ctx, leave: cancel,
 		runs: map[string]*run{}, envs: map[string]brought{}, used: time.Now(),
-		books: map[string]*book{}, kept: map[string]*keeper{}, attends: map[string]presence{},
+		books: map[string]*book{}, kept: map[string]*keeper{}, attends: map[string]presence{}, asks: map[string]string{},
 	}
 	if s.lock, err = os.Stat(o.Dir.Path(LockFile)); err != nil {
 		return fmt.Errorf("supervisor: %w", err)
