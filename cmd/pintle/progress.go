@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,7 +66,7 @@ func (f *follower) stage(ctx context.Context) string {
 	switch {
 	case err != nil || e.Attempt != f.c.Spec.Desired.Attempt:
 		return ""
-	case e.WaitingFor != nil && e.WaitingFor.Kind == "needs_approval":
+	case e.WaitingFor != nil && slices.Contains([]string{"needs_approval", "retry"}, e.WaitingFor.Kind) && f.spokenTo():
 		return "" // its events tell it
 	case session.Phase(e.Phase) == session.Running && e.Runtime != nil:
 		return fmt.Sprintf("running, pid %d", e.Runtime.PID)
@@ -74,11 +76,23 @@ func (f *follower) stage(ctx context.Context) string {
 	return ""
 }
 
+// sight asks the supervisor, or looks at the record if none answers. It starts none: await does.
+func (f *follower) sight(ctx context.Context) (api.Execution, error) {
+	ctx, cancel := context.WithTimeout(ctx, helloLimit)
+	defer cancel()
+	c, _, err := dial(ctx, f.d)
+	if err != nil {
+		return record.View(f.d, f.c.Folder)
+	}
+	defer c.Close()
+	var e api.Execution
+	err = c.Call(ctx, api.MethodGet, api.Target{ID: f.c.Spec.ID}, &e)
+	return e, err
+}
+
 // moved tells of an event, and has what the agent asks for put to whoever sits there.
 func (f *follower) moved(e journal.Event) error {
 	switch e.Type {
-	case "turn_started":
-		f.tell("starting")
 	case "permission_requested":
 		p, err := requested(e)
 		if err != nil {
@@ -94,21 +108,33 @@ func (f *follower) moved(e journal.Event) error {
 		f.tell("%s", verdict(r.Decision, r.By))
 		f.ask.settle(r)
 	}
+	if line := news(e); line != "" {
+		f.tell("%s", line)
+	}
 	return nil
 }
 
-// sight asks the supervisor, or looks at the record if none answers. It starts none: await does.
-func (f *follower) sight(ctx context.Context) (api.Execution, error) {
-	ctx, cancel := context.WithTimeout(ctx, helloLimit)
-	defer cancel()
-	c, _, err := dial(ctx, f.d)
-	if err != nil {
-		return record.View(f.d, f.c.Folder)
+// news is what an event says of how the run moves; "" if that is nothing.
+func news(e journal.Event) string {
+	var data struct {
+		Message, Why string
+		At           time.Time
+		Cause        struct{ Message string }
 	}
-	defer c.Close()
-	var e api.Execution
-	err = c.Call(ctx, api.MethodGet, api.Target{ID: f.c.Spec.ID}, &e)
-	return e, err
+	_ = json.Unmarshal(e.Data, &data) // what is not there tells nothing
+	switch e.Type {
+	case "turn_started":
+		return "starting"
+	case "runtime_reused":
+		return "in the process that was kept"
+	case "recovery_scheduled":
+		return "waiting: tries again at " + data.At.Local().Format(time.DateTime) + ": " + oneLine(data.Cause.Message)
+	case "conversation_replaced":
+		return "in a new conversation: " + oneLine(data.Why)
+	case "agent_notice":
+		return oneLine(data.Message)
+	}
+	return ""
 }
 
 // reason says in a few words for what a run waits.
