@@ -53,7 +53,7 @@ const (
 // claimed.
 var moves = map[Phase][]Phase{
 	"":        {Queued, Claimed},
-	Queued:    {Claimed, Ended},
+	Queued:    {Claimed, Running, Ended}, // running: in a process that was kept
 	Claimed:   {Workspace, Started, Running, Waiting, Ended},
 	Workspace: {Started, Waiting, Ended},
 	Started:   {Prompted, Running, Waiting, Ended},
