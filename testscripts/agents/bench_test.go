@@ -94,6 +94,15 @@ func (h *house) bare() contest {
 	return contest{"bare", nil, func() { h.must(h.binary, "exec", "--skip-git-repo-check", greeting) }}
 }
 
+// server is what pintle does, by hand: one prompt to an app-server, from its start to its end.
+func (h *house) server(b *testing.B) contest {
+	return contest{"server", nil, func() {
+		th := h.launch(b).thread("never", "danger-full-access", h.dir)
+		th.run(greeting)
+		th.close()
+	}}
+}
+
 // ours is the binary that is measured.
 func ours(b *testing.B) string {
 	b.Helper()
@@ -114,14 +123,14 @@ func BenchmarkOneShotCold(b *testing.B) {
 		}
 	}
 	h.must(pintle, "run", "--id", "k", "-a", "codex", greeting) // has Codex's home made
-	compete(b, h.bare(), contest{"pintle", forget, func() { h.must(pintle, "run", "--id", "k", "-a", "codex", greeting) }})
+	compete(b, h.bare(), h.server(b), contest{"pintle", forget, func() { h.must(pintle, "run", "--id", "k", "-a", "codex", greeting) }})
 }
 
 // BenchmarkOneShotLive is the same with a supervisor that is there.
 func BenchmarkOneShotLive(b *testing.B) {
 	h, pintle := newHouse(b, "gpt-5.5"), ours(b)
 	h.must(pintle, "run", "-a", "codex", greeting)
-	compete(b, h.bare(), contest{"pintle", h.settled, func() { h.must(pintle, "run", "-a", "codex", greeting) }})
+	compete(b, h.bare(), h.server(b), contest{"pintle", h.settled, func() { h.must(pintle, "run", "-a", "codex", greeting) }})
 }
 
 // settled returns once only the supervisor is there.
