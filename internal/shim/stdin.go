@@ -83,18 +83,27 @@ func (in *input) write(want Input) (Input, error) {
 	}
 	want.Written, want.Error = done.Written, done.Error
 	in.ops[want.Op] = outcome{sum, want.Written, want.Error}
-	return want, in.record(done)
+	return want, in.note(done)
 }
 
+// record makes a line durable.
 func (in *input) record(line Input) error {
+	if err := in.note(line); err != nil {
+		return err
+	}
+	if err := in.log.Sync(); err != nil {
+		return fmt.Errorf("record input: %w", state.Full(err))
+	}
+	return nil
+}
+
+// note writes a line. What became of an intent needs no more: a power cut that takes it takes the agent too.
+func (in *input) note(line Input) error {
 	data, err := json.Marshal(line)
 	if err != nil {
 		return fmt.Errorf("encode input: %w", err)
 	}
 	if _, err := in.log.Write(append(data, '\n')); err != nil {
-		return fmt.Errorf("record input: %w", state.Full(err))
-	}
-	if err := in.log.Sync(); err != nil {
 		return fmt.Errorf("record input: %w", state.Full(err))
 	}
 	return nil

@@ -84,10 +84,10 @@ func (rt *runtime) act(do func(providers.Agent) []providers.Frame) error {
 	return nil
 }
 
-// learn puts what the fold has learned of the conversation on record.
+// learn puts what the fold has learned of the conversation on record, once it stands.
 func (r *run) learn() error {
 	about := r.rt.about()
-	if about.Conversation == r.st.Conversation && about.Model == r.st.Model && about.Version == r.st.AgentVersion {
+	if about.Conversation == r.st.Conversation && about.Model == r.st.Model {
 		return nil
 	}
 	r.st.Conversation, r.st.Model, r.st.AgentVersion = about.Conversation, about.Model, about.Version

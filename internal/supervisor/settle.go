@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -249,6 +250,7 @@ func (r *run) close(v record.Verdict, text []byte) error {
 	if err := errors.Join(wrote, left); err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
+	r.st.AgentVersion = cmp.Or(about.Version, r.st.AgentVersion)
 	if u := spend(r.st.Spent, about.Usage); u != (api.Usage{}) {
 		r.st.Usage = &u
 	}
