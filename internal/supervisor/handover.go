@@ -1,0 +1,212 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pintle/pintle/internal/crash"
+	"github.com/pintle/pintle/internal/environ"
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/internal/shim"
+	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
+)
+
+// Bounds of a process that is kept from run to run (W3).
+const (
+	maxRuns = 100
+	maxAge  = 24 * time.Hour
+)
+
+// warms reports whether the agent's process is kept for the session's next run, now that its turn has ended. A run that
+// did not complete closes it (W3).
+func (r *run) warms() bool {
+	end := r.rt.about().End
+	if r.spec.Limits.Warm <= 0 || end == nil || end.Outcome != session.Completed || r.wanted() || r.rt.broken != nil {
+		return false
+	}
+	t := r.rt.tenure
+	return t != nil && t.Runs < maxRuns && time.Since(t.Since) < maxAge
+}
+
+// takeKept asks for the process that is kept for the session: nil if there is none, or it was another one than the run
+// would make. Then it is gone when this returns; or somebody wants the run to end, and it is looked at anew.
+func (r *run) takeKept(ctx context.Context, env environ.Environment) (*runtime, error) {
+	k := r.s.keeperOf(r.st.Session)
+	if k == nil {
+		return nil, nil
+	}
+	a := ask{next: r, env: env, answer: make(chan *runtime, 1)}
+	if given, err := r.untilWanted(ctx, k, k.asks, a); !given || err != nil {
+		return nil, err
+	}
+	rt := <-a.answer
+	if rt == nil {
+		_, err := r.untilWanted(ctx, k, nil, a)
+		return nil, err
+	}
+	<-k.gone
+	r.st.RuntimeID, r.st.Fence, r.st.Runtime, r.shim = k.r.st.RuntimeID, k.r.st.Fence, k.r.st.Runtime, k.r.shim
+	return rt, nil
+}
+
+// errWanted is why a run does not wait for a kept process any more: the records say what is wanted of it instead.
+var errWanted = errors.New("the run is to end")
+
+// untilWanted hands an ask over, or waits until the keeper has gone.
+func (r *run) untilWanted(ctx context.Context, k *keeper, asks chan<- ask, a ask) (given bool, err error) {
+	for {
+		select {
+		case asks <- a:
+			return true, nil
+		case <-k.gone:
+			return false, nil
+		case <-r.poked:
+			if err := r.reload(); err != nil {
+				return false, err
+			}
+			if r.wanted() {
+				return false, errWanted
+			}
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+}
+
+// goOn gives the run to a process that was kept for it. The write of fold.json is what makes it the run's: it has the
+// order and the tenure in one. Killed before it, the process is still kept; after it, it is the run's that is adopted.
+func (r *run) goOn(ctx context.Context, rt *runtime) (bool, error) {
+	if err := r.goOnWith(ctx, rt); err != nil {
+		rt.release()
+		r.rt = nil
+		r.giveBack()
+		return false, fmt.Errorf("go on with runtime %s: %w", r.st.RuntimeID, err)
+	}
+	rt.flush()
+	return r.attend(ctx)
+}
+
+func (r *run) goOnWith(ctx context.Context, rt *runtime) error {
+	rt.handTo(r)
+	now, about := time.Now().UTC(), rt.about()
+	r.st.StartedAt, r.st.WaitingFor = &now, nil
+	r.st.Conversation, r.st.Model, r.st.AgentVersion = about.Conversation, about.Model, about.Version
+	if err := r.save(session.Running); err != nil {
+		return err
+	}
+	crash.At("supervisor.taken_over")
+	var looked, handed error
+	var both sync.WaitGroup
+	both.Go(func() { looked = r.prepareWorkspace(ctx) }) // before the agent changes anything
+	both.Go(func() { handed = rt.handOver() })
+	both.Wait()
+	crash.At("supervisor.turn")
+	return errors.Join(looked, handed)
+}
+
+// handOver notes the turn and gives the process its order.
+func (rt *runtime) handOver() error {
+	r := rt.r
+	err := rt.note(true, event("turn_started", map[string]any{"attempt": r.st.Attempt, "try": r.st.Try}),
+		event("runtime_reused", map[string]any{"runtime": r.st.RuntimeID}))
+	if err != nil {
+		return err
+	}
+	return rt.begin()
+}
+
+// giveBack has a process kept on that could not be recorded as this run's.
+func (r *run) giveBack() {
+	rec, err := state.Read[record.Runtime](r.s.dir, record.RuntimeFile(r.st.RuntimeID))
+	if err != nil {
+		return
+	}
+	if t, err := r.s.tenureOf(r.st.RuntimeID); err == nil && t.Idle != nil {
+		r.s.keepAgain(rec, t)
+	}
+}
+
+// handTo makes a kept process another run's: nothing of the run before is left in it (W3).
+func (rt *runtime) handTo(r *run) {
+	rt.r, r.rt = r, rt
+	rt.text.Reset()
+	rt.partial, rt.resolved = false, map[string]api.Answered{}
+}
+
+// rest ends a run whose agent's process is kept. The end is in the journal first, then it is nobody's process, and then
+// the run has ended: killed in between, the next supervisor keeps the process and ends the run by what the journal says.
+func (r *run) rest() (bool, error) {
+	rt := r.rt
+	v := r.judge(shim.Exit{})
+	text, said, err := rt.recall()
+	if err != nil {
+		return false, err
+	}
+	if said != nil {
+		v = *said
+	} else if err := r.sayResting(v); err != nil {
+		return false, err
+	}
+	crash.At("supervisor.said")
+	until := time.Now().Add(r.spec.Limits.Warm).UTC()
+	rt.tenure.Idle = &until
+	if err := rt.save(); err != nil {
+		return false, err
+	}
+	crash.At("supervisor.rested")
+	_ = rt.control.Ack(rt.at.Out, rt.at.Err) // nothing of this run stays in the spool
+	k := newKeeper(r.double(), rt, until)
+	r.s.register(k) // before it leaves the queue: the next one must find the process
+	if err := r.insist(func() error { return r.close(v, text) }); err != nil {
+		k.leave()
+		return false, err
+	}
+	r.rt, rt.r = nil, k.r
+	r.s.work.Go(func() { k.stay(r.s.ctx) })
+	return true, nil
+}
+
+// insist repeats what must be recorded before anything else may happen, until it is or the supervisor leaves.
+func (r *run) insist(do func() error) error {
+	for {
+		err := do()
+		if err == nil || blocked(err) {
+			return err
+		}
+		r.s.log.Printf("run %s: %v", r.name(), err)
+		if r.pause(r.s.ctx, retryDelay); r.s.ctx.Err() != nil {
+			return r.s.ctx.Err()
+		}
+	}
+}
+
+// double is the run as its keeper has it.
+func (r *run) double() *run {
+	d := newRun(r.s, r.folder)
+	d.spec, d.st, d.shim, d.kept = r.spec, r.st, r.shim, true
+	return d
+}
+
+// sayResting puts the end of the turn into the journal. With secrets, what the agent has said is on no disk any more
+// then: the shim has dropped it once it answers what it was asked behind the word to do so (E5).
+func (r *run) sayResting(v record.Verdict) error {
+	rt := r.rt
+	if len(r.spec.Environment.Secrets) > 0 {
+		if err := errors.Join(rt.book.w.Sync(), rt.save(), rt.control.Ack(rt.at.Out, rt.at.Err)); err != nil {
+			return err
+		}
+		if _, err := rt.control.Environment(time.After(adoptLimit)); err != nil {
+			return err
+		}
+	}
+	ended, err := turnEnded(v)
+	if err != nil {
+		return err
+	}
+	return rt.note(true, append(r.lapsed("the turn has ended"), ended)...)
+}
