@@ -102,6 +102,7 @@ func (r *run) started(a *shim.Agent) error {
 	if len(r.st.Permissions) > 0 {
 		return r.save(session.Waiting) // it asks already
 	}
+	r.st.WaitingFor = nil
 	return r.save(session.Running)
 }
 

@@ -85,7 +85,7 @@ func (r *run) itsTurn(ctx context.Context) (bool, error) {
 		}
 	}
 	r.wait(w)
-	r.pause(ctx, time.Minute)
+	r.pause(ctx, min(time.Minute, r.left()))
 	r.wait(nil)
 	return false, nil
 }

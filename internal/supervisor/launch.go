@@ -104,7 +104,7 @@ func (r *run) environment() (environ.Environment, []string) {
 
 func (r *run) needEnv(ctx context.Context, names []string) {
 	r.wait(&api.WaitingFor{Kind: "needs_env", Names: names})
-	r.pause(ctx, time.Minute)
+	r.pause(ctx, min(time.Minute, r.left()))
 	r.wait(nil)
 }
 
@@ -149,14 +149,16 @@ func (r *run) prepareWorkspace(ctx context.Context) error {
 		return err
 	}
 	w := record.Workspace{Version: record.Version, ID: r.st.Workspace, Cwd: r.st.Cwd}
+	file := record.WorkspaceFile(w.ID)
+	_, err := state.Read[record.Workspace](r.s.dir, file)
 	if repo, err := r.s.probe(ctx, r.st.Cwd); err == nil {
 		w.Repository, w.Branch, w.Base, w.Head = repo.CommonDir, repo.Branch, repo.Head, repo.Head
 		r.st.Branch, r.st.Base, r.st.Head = repo.Branch, repo.Head, repo.Head
 	}
-	if was, err := state.Read[record.Workspace](r.s.dir, record.WorkspaceFile(w.ID)); err == nil && was == w {
-		return nil
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err // it is the session's, where that began
 	}
-	return state.Put(ctx, r.s.dir, record.WorkspaceFile(w.ID), w)
+	return state.Put(ctx, r.s.dir, file, w)
 }
 
 // probe runs git, which must not be taken for an orphan meanwhile.
@@ -244,7 +246,7 @@ func (r *run) failLaunch(why error) (bool, error) {
 	}
 	next := time.Now().Add(time.Duration(r.s.o.Config.Recovery.Delay)).UTC()
 	c.Retryable, c.Disposition, c.NextTryAt = true, "retryable", &next
-	r.st.Cause = c
+	r.st.Cause, r.st.WaitingFor = c, &api.WaitingFor{Kind: "retry", Until: &next}
 	r.st.Try++
 	return false, r.again()
 }

@@ -219,8 +219,28 @@ func (r *run) step(ctx context.Context) (ended bool, err error) {
 		return r.settleUnstarted(session.Ending{Cancelled: true}, cause("cancelled", r.cancelled().Reason))
 	case r.s.isStopping():
 		return r.settleUnstarted(session.Ending{HostDied: true}, cause("stopped", "supervise stop"))
+	case r.left() == 0:
+		return r.settleOverdue()
 	}
 	return r.begin(ctx)
+}
+
+// left is how long the run may still take by its own deadline; an hour if it has none.
+func (r *run) left() time.Duration {
+	d := r.spec.Desired.Deadline
+	if d == 0 {
+		return time.Hour
+	}
+	return max(d-proc.BootClock(), 0)
+}
+
+// settleOverdue ends a run whose deadline has passed before it came to begin, or to its next try.
+func (r *run) settleOverdue() (bool, error) {
+	now := time.Now().UTC()
+	r.st.Cancel = &api.Cancel{
+		Action: "deadline", Reason: "run deadline: " + r.spec.Limits.Timeout.String(), RequestedAt: now, DispatchedAt: &now,
+	}
+	return r.settleUnstarted(session.Ending{}, &api.Cause{})
 }
 
 // taken says that the attempt has its ids on record.

@@ -99,6 +99,7 @@ func (r *run) tryAgain(v record.Verdict, n *next, left []proc.Identity) error {
 	r.st.Spent = spend(r.st.Spent, about.Usage)
 	r.st.Try, r.st.Resume, r.st.Retried, r.st.Cause = n.Try, n.Resume, r.st.Retried+n.Retried, v.Cause
 	r.st.RuntimeID, r.st.Runtime, r.st.StartedAt, r.st.Permissions = newID("x"), nil, nil, nil
+	r.st.WaitingFor = &api.WaitingFor{Kind: "retry", Until: v.Cause.NextTryAt}
 	if err := r.save(session.Waiting); err != nil {
 		return err
 	}
@@ -121,8 +122,8 @@ func (r *run) due(ctx context.Context) bool {
 	}
 	r.wait(&api.WaitingFor{Kind: "retry", Until: c.NextTryAt})
 	defer r.wait(nil)
-	for ctx.Err() == nil && time.Now().Before(*c.NextTryAt) {
-		r.pause(ctx, time.Until(*c.NextTryAt))
+	for ctx.Err() == nil && time.Now().Before(*c.NextTryAt) && r.left() > 0 {
+		r.pause(ctx, min(time.Until(*c.NextTryAt), r.left()))
 		if spec, err := record.SpecOf(r.s.dir, r.folder); err == nil {
 			r.spec = spec
 		}
