@@ -1,11 +1,14 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/providers/command"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
 	"github.com/pintle/pintle/state/journal"
@@ -30,12 +33,14 @@ func (v *logsVerb) Run(a *app) error {
 		return err
 	}
 	l := &logger{a: a, d: d, v: v, folder: folder, id: e.ID, session: e.Session, since: v.Since}
+	l.talk.spoken = e.Provider != command.Name
 	l.all = strings.HasPrefix(v.ID, "s-") && session.Generated(v.ID)
 	if v.Tail >= 0 {
 		if err := l.seek(v.Tail); err != nil {
 			return err
 		}
 	}
+	defer l.breakLine()
 	return l.run()
 }
 
@@ -50,6 +55,8 @@ type logger struct {
 	all     bool   // of the session's runs, and not of this one alone
 	since   uint64 // only events behind this one
 	from    place  // with --tail: where to begin
+	talk    talk
+	midline bool // what an agent said has not ended its line
 	reader  *journal.Reader
 	alone   time.Time // since when nobody supervises a run that has ended
 }
@@ -178,5 +185,38 @@ func (l *logger) show(e journal.Event) error {
 	if err != nil {
 		return err
 	}
-	return l.a.write(e.Type, l.from.cut(e, b), l.a.stdout)
+	if l.talk.turns(e) {
+		l.breakLine()
+		l.from.ended(e.Type)
+	}
+	b = l.from.cut(e, b)
+	if l.talk.spoken && e.Type == "agent_message_chunk" && len(b) > 0 {
+		l.midline = b[len(b)-1] != '\n'
+	}
+	return l.a.write(e.Type, b, l.a.stdout)
+}
+
+// breakLine ends the line of what an agent said, before it says something else. A command's bytes stay as they are.
+func (l *logger) breakLine() {
+	if l.midline {
+		l.midline = false
+		fmt.Fprintln(l.a.stdout)
+	}
+}
+
+// talk tells the messages of an agent apart.
+type talk struct {
+	spoken  bool   // to the agent: what a command writes is no message
+	message string // the last one that was heard, of which run and attempt
+}
+
+// turns reports whether an event begins another message than the one before.
+func (t *talk) turns(e journal.Event) bool {
+	var c struct{ MessageID string }
+	if !t.spoken || e.Type != "agent_message_chunk" || json.Unmarshal(e.Data, &c) != nil {
+		return false
+	}
+	was := t.message
+	t.message = strings.Join([]string{e.Execution, e.Turn, c.MessageID}, "\n")
+	return was != t.message
 }

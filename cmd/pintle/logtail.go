@@ -11,6 +11,7 @@ type place struct {
 	seq  uint64
 	at   int    // in the event's output
 	torn string // the type of events that were within a line then, which began before: its rest is not told
+	talk talk   // what was heard before the event
 }
 
 // lines finds the places of the last n lines. A journal is read twice rather than kept: it may be long, and a line
@@ -19,6 +20,7 @@ type lines struct {
 	n      int
 	places []place
 	within map[string]bool // the types of events whose last line has no end yet
+	talk   talk
 }
 
 func (t *lines) add(p place) {
@@ -30,9 +32,13 @@ func (t *lines) add(p place) {
 
 // output counts the lines that begin in an event.
 func (t *lines) output(e journal.Event, b []byte) {
+	before := t.talk
+	if t.talk.turns(e) {
+		t.within[e.Type] = false
+	}
 	for at := 0; at < len(b); {
 		if !t.within[e.Type] {
-			t.add(place{e.Seq, at, t.torn(e.Type)})
+			t.add(place{e.Seq, at, t.torn(e.Type), before})
 		}
 		end := bytes.IndexByte(b[at:], '\n')
 		if t.within[e.Type] = end < 0; end < 0 {
@@ -63,7 +69,7 @@ func (t *lines) first() (place, bool) {
 // seek finds where the last n lines of what is there by now begin, or events with JSON, so that only they are told
 // and, with -f, what comes.
 func (l *logger) seek(n int) error {
-	t, seen := &lines{n: n, within: map[string]bool{}}, l.since
+	t, seen := &lines{n: n, within: map[string]bool{}, talk: l.talk}, l.since
 	for {
 		more, err := l.read(func(e journal.Event) error {
 			seen = e.Seq
@@ -89,11 +95,18 @@ func (l *logger) seek(n int) error {
 	first, found := t.first()
 	switch {
 	case found:
-		l.from, l.since = first, first.seq-1
+		l.from, l.since, l.talk = first, first.seq-1, first.talk
 	case n == 0:
 		l.since = seen
 	}
 	return nil
+}
+
+// ended is that a line of these events has ended without a newline.
+func (p *place) ended(kind string) {
+	if p.torn == kind {
+		p.torn = ""
+	}
 }
 
 // cut leaves out of an event's output what is in front of the place. Events come in order.
