@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -355,7 +356,7 @@ func next(e api.Execution) string {
 func verdictLine(e api.Execution) string {
 	line := fmt.Sprintf("%s: %s", e.ID, e.Outcome)
 	if e.Cause != nil && e.Cause.Message != "" {
-		line += ": " + oneLine(e.Cause.Message)
+		line += ": " + onLine.Replace(strings.TrimSpace(e.Cause.Message)) // it may name what was asked for
 	}
 	return line
 }

@@ -182,7 +182,14 @@ func (a *app) tell(err error) {
 	}
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+// oneLine has a message of several lines on one.
+func oneLine(s string) string {
+	parts := strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' })
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	return strings.Join(parts, " ")
+}
 
 // json reports whether JSON is wanted, also when the command line could not be parsed.
 func (a *app) json() bool {

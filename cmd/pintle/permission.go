@@ -58,8 +58,12 @@ func asks(title, reason string) string {
 // clipped is how many characters of an agent's words fit in a question.
 const clipped = 400
 
+// onLine has a text on one line, and nothing of it folded: what is run behind a newline is another command. Who prints
+// it mutes what else there is.
+var onLine = strings.NewReplacer("\n", `\n`, "\r", `\r`, "\t", `\t`)
+
 func clip(s string) string {
-	runes := []rune(oneLine(s))
+	runes := []rune(onLine.Replace(s))
 	if len(runes) <= clipped {
 		return string(runes)
 	}

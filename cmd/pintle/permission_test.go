@@ -31,8 +31,8 @@ func TestRequestedAndResolved(t *testing.T) {
 // What is too long for a question says so: the end of a command may be the part that matters.
 func TestAsks(t *testing.T) {
 	for want, got := range map[string]string{
-		"to run ls":                    asks("to run ls", ""),
-		"to run a b (it \x1b[2J must)": asks("to run\na\tb", "it \x1b[2J must"), // whoever prints it mutes it
+		"to run ls": asks("to run ls", ""),
+		`to run a\nb\t\r  c ` + "(it \x1b[2J\\n must)":                       asks("to run a\nb\t\r  c", "it \x1b[2J\n must"), // whoever prints it mutes it
 		"to run " + strings.Repeat("ü", clipped-7) + "… (3 more characters)": asks("to run "+strings.Repeat("ü", clipped-4), ""),
 	} {
 		if got != want {
