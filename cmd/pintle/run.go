@@ -64,7 +64,8 @@ type orderFlags struct {
 type order struct {
 	spec  record.Spec
 	env   environ.Environment
-	fresh func() error
+	lacks error        // why its environment is not complete: only a result that is stored can do without
+	fresh func() error // what binds only those that begin something
 }
 
 // Run gives the order and waits for its result.
@@ -104,9 +105,12 @@ func (v *runVerb) Run(a *app) error {
 	if v.ID == nil && !v.Quiet && !v.JSON && !v.Detach {
 		a.say("run %s", c.Spec.ID)
 	}
+	if o.lacks != nil && c.Verdict != session.Replay {
+		return o.lacks // a supervisor that knows no secret could not mask it
+	}
 	f.taken()
 	if !v.Quiet {
-		a.hintStdin()
+		a.hintStdin(c.Spec.Payload.Provider)
 	}
 	if c.Verdict == session.Replay {
 		return f.replay()
@@ -155,9 +159,10 @@ func (v *runVerb) order(a *app, cfg config.Config) (order, error) {
 		return o, err
 	}
 	path, lookErr := programOf(payload, o.env.Vars["PATH"])
+	o.lacks = v.unset(a.getenv)
 	o.fresh = func() error {
-		if lookErr != nil {
-			return lookErr
+		if err := cmp.Or(v.there(cwd), o.lacks, lookErr); err != nil {
+			return err
 		}
 		return a.fits(o.spec)
 	}
@@ -242,16 +247,21 @@ func (v *runVerb) cwd(talk record.Conversation) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("working directory: %w", err)
 	}
-	if v.Dir != "" {
-		info, err := os.Stat(path)
-		if err != nil || !info.IsDir() {
-			return "", usage("-C %s: no such directory", v.Dir)
-		}
-	}
 	if !utf8.ValidString(path) {
 		return "", usage("the directory %q is not valid UTF-8: records could not hold it as it is", path)
 	}
 	return path, nil
+}
+
+// there refuses a directory that was given and is none.
+func (v *runVerb) there(cwd string) error {
+	if v.Dir == "" {
+		return nil
+	}
+	if info, err := os.Stat(cwd); err != nil || !info.IsDir() {
+		return usage("-C %s: no such directory", v.Dir)
+	}
+	return nil
 }
 
 // payload is what makes two orders equal.

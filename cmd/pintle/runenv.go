@@ -32,7 +32,7 @@ func (v *runVerb) environment(a *app, cfg config.Config) (environ.Environment, e
 		}
 		p.Pass = append(p.Pass, word)
 	}
-	if err := addSecrets(&p, v.Secret, a.getenv); err != nil {
+	if err := addSecrets(&p, v.Secret); err != nil {
 		return environ.Environment{}, err
 	}
 	if err := p.Check(); err != nil {
@@ -52,16 +52,13 @@ func sendable(env environ.Environment) error {
 	return nil
 }
 
-func addSecrets(p *environ.Policy, words []string, getenv func(string) string) error {
+func addSecrets(p *environ.Policy, words []string) error {
 	for _, word := range words {
 		name, file, ok := strings.Cut(word, "=@")
 		if before, _, value := strings.Cut(name, "="); value || name == "" {
 			return usage("--secret %s=…: give NAME or NAME=@FILE; a value on a command line is no secret", before)
 		}
 		if !ok {
-			if getenv(name) == "" {
-				return usage("--secret %s: not set", name)
-			}
 			p.Secrets = append(p.Secrets, name)
 			continue
 		}
@@ -71,6 +68,16 @@ func addSecrets(p *environ.Policy, words []string, getenv func(string) string) e
 		}
 		p.Secrets = append(p.Secrets, name)
 		p.SecretValues[name] = strings.TrimSuffix(string(data), "\n")
+	}
+	return nil
+}
+
+// unset refuses a secret that is to come from this verb's environment, and is not there.
+func (v *runVerb) unset(getenv func(string) string) error {
+	for _, name := range v.Secret {
+		if !strings.Contains(name, "=") && getenv(name) == "" {
+			return usage("--secret %s: not set", name)
+		}
 	}
 	return nil
 }
