@@ -76,7 +76,12 @@ func (s *stage) parked() {
 // sit gives an order to the agent that asks, at a terminal.
 func sit(s *stage, args ...string) *seat {
 	s.t.Helper()
-	c := s.spoken(append([]string{"run", "--id", "k", "-a", "codex"}, args...)...)
+	return seated(s, s.spoken(append([]string{"run", "--id", "k", "-a", "codex"}, args...)...))
+}
+
+// seated starts a verb at a terminal.
+func seated(s *stage, c *exec.Cmd) *seat {
+	s.t.Helper()
 	tty, err := pty.Start(c)
 	if err != nil {
 		s.t.Fatal(err)
@@ -247,4 +252,32 @@ func TestAsk_QuietAsksNothing(t *testing.T) {
 		t.Errorf("the agent heard %q, want decline", got)
 	}
 	p.sees("allow?", 0)
+}
+
+// At a terminal it is said that a next try is waited for, without -v too; with -q it is not (B2).
+func TestB2_TheTerminalIsToldOfTheNextTry(t *testing.T) {
+	for name, c := range map[string]struct {
+		flags []string
+		told  int
+	}{"plain": {nil, 1}, "quiet": {[]string{"-q"}, 0}, "verbose": {[]string{"-v"}, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, "")
+			verb := s.spoken(append([]string{"run", "--id", "k", "-a", "codex", "once fail serverOverloaded; say done"}, c.flags...)...)
+			config := filepath.Join(s.work, "config.toml")
+			verb.Env = append(verb.Env, "PINTLE_CONFIG="+config)
+			for path, text := range map[string]string{
+				config:                                "[recovery]\ndelay = \"50ms\"\n",
+				filepath.Join(s.work, "bin", "codex"): "#!/bin/sh\nexec " + filepath.Join(filepath.Dir(binary), "standin") + "\n",
+			} {
+				if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p := seated(s, verb)
+			p.leaves(0)
+			p.sees("done\r\n", 1)
+			p.sees("pintle: k: waiting: tries again at ", c.told)
+		})
+	}
 }

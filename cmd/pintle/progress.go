@@ -14,8 +14,8 @@ import (
 	"github.com/pintle/pintle/state/journal"
 )
 
-// tell says on standard error, with -v, how the run moves. Without -v nothing is told, on a terminal either:
-// standard error is the command's, and whoever gave the order knows what runs.
+// tell says on standard error, with -v, how the run moves. Without -v nothing is told, on a terminal either,
+// but that a next try is waited for: standard error is the command's, and whoever gave the order knows what runs.
 func (f *follower) tell(format string, args ...any) {
 	if f.v.Verbose {
 		f.a.say("%s: %s", f.c.Spec.ID, fmt.Sprintf(format, args...))
@@ -108,11 +108,20 @@ func (f *follower) moved(e journal.Event) error {
 		f.tell("%s", verdict(r.Decision, r.By))
 		f.ask.settle(r)
 	}
-	if line := news(e); line != "" {
+	line := news(e)
+	switch {
+	case line == "":
+	case e.Type == "recovery_scheduled" && f.watched():
+		f.breakLine()
+		f.a.say("%s: %s", f.c.Spec.ID, line)
+	default:
 		f.tell("%s", line)
 	}
 	return nil
 }
+
+// watched reports whether somebody at a terminal would wonder why for long nothing comes.
+func (f *follower) watched() bool { return !f.v.Quiet && !f.v.JSON && terminal(f.a.stderr) }
 
 // news is what an event says of how the run moves; "" if that is nothing.
 func news(e journal.Event) string {
