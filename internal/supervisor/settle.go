@@ -191,11 +191,12 @@ func (r *run) unmasked() bool {
 	return len(r.spec.Environment.Secrets) > 0 && r.rt.control == nil && !r.hasEnv()
 }
 
+// hasEnv reports whether the values of all secrets came with an order.
 func (r *run) hasEnv() bool {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
-	_, ok := r.s.envs[r.folder]
-	return ok
+	env, ok := r.s.envs[r.folder]
+	return ok && len(env.Lacks(r.spec.Environment.Secrets)) == 0
 }
 
 // say puts the end into the journal. Where there are secrets the spool goes before: once the end is told, no
