@@ -104,6 +104,9 @@ func (f *fold) ask(p pending, q question) {
 	if len(q.Command) > 0 && !bytes.Equal(q.Command, []byte("null")) {
 		call["rawInput"] = map[string]any{"command": q.Command, "cwd": q.Cwd}
 	}
+	if c := f.asksToChange(q); p.Kind == "edit" && c != nil {
+		call["rawInput"] = c
+	}
 	f.tell("permission_requested", map[string]any{
 		"permission": p.ID, "toolCall": call, "reason": p.Reason, "options": []providers.Decision{providers.Allow, providers.Deny},
 	})

@@ -129,6 +129,47 @@ func TestAsked_ChangesAreNamed(t *testing.T) {
 	}
 }
 
+// Who is asked sees what would be changed, although the question does not say it.
+func TestAsked_ChangesAreShown(t *testing.T) {
+	k := newTalk(t)
+	k.opens()
+	k.runs("U")
+	long := strings.Repeat("x", 2*changesLimit)
+	k.notifies("item/started", "U", `"item":{"type":"fileChange","id":"f","changes":[
+		{"path":"/dir/a","kind":{"type":"update","move_path":"/dir/b"},"diff":"-x\n+y\n"},{"path":"/dir/c","kind":{"type":"add"},"diff":"`+long+`"},{"path":"/dir/d"}]}`)
+	k.say(`{"id":0,"method":"item/fileChange/requestApproval","params":{"threadId":"T","turnId":"U","itemId":"f"}}`)
+	for _, kind := range []string{"tool_call", "permission_requested"} {
+		told := strings.ReplaceAll(k.told(kind)[0], long[:changesLimit-33], "X")
+		const want = `"rawInput":{"changes":[{"path":"/dir/a","kind":{"type":"update","move_path":"/dir/b"},"diff":"-x\n+y\n"},` +
+			`{"path":"/dir/c","kind":{"type":"add"},"diff":"X","note":"65503 of 131072 bytes"}],"note":"1 of 3 files are left out"}`
+		if !strings.Contains(told, want) {
+			t.Errorf("%s %s", kind, told)
+		}
+	}
+}
+
+func TestAsked_OlderChangesAreShown(t *testing.T) {
+	k := asks(t, "applyPatchApproval", `"conversationId":"T","callId":"c","fileChanges":{
+		"/b":{"type":"update","unified_diff":"+y","move_path":null},"/a":{"type":"add","content":"x"}}`)
+	const want = `"rawInput":{"changes":[{"path":"/a","kind":{"type":"add"},"diff":"x"},{"path":"/b","kind":{"type":"update"},"diff":"+y"}]}`
+	if told := k.told("permission_requested")[0]; !strings.Contains(told, want) {
+		t.Error(told)
+	}
+}
+
+// However many calls are open, what is kept of their changes has a bound.
+func TestAsked_KeptChangesHaveABound(t *testing.T) {
+	k := newTalk(t)
+	k.opens()
+	k.runs("U")
+	for i := range 20 {
+		k.notifies("item/started", "U", fmt.Sprintf(`"item":{"type":"fileChange","id":"f%d","changes":[{"path":"/a","diff":%q}]}`, i, strings.Repeat("x", changesLimit/2)))
+	}
+	if n := len(k.State()); n > 2*changesLimit {
+		t.Errorf("a state of %d bytes", n)
+	}
+}
+
 // What can be answered by neither yes nor no is refused at once, and told.
 func TestAsked_TheRestIsRefused(t *testing.T) {
 	for name, test := range map[string]struct{ method, params, reply, notice string }{

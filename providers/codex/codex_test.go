@@ -168,6 +168,44 @@ func TestGolden_Tools(t *testing.T) {
 	}
 }
 
+// Events are read by others, so their keys are ACP's and the server's; Go's own spelling would begin with a capital.
+func TestGolden_NoKeyIsGos(t *testing.T) {
+	for name := range transcripts(t) {
+		k := play(t, heard(t, name), providertest.Order(1), nil)
+		for _, e := range k.events {
+			var data any
+			if err := json.Unmarshal(e.Data, &data); err != nil {
+				t.Fatal(err)
+			}
+			if key := capital(data); key != "" {
+				t.Errorf("%s: %s has the key %s: %s", name, e.Type, key, e.Data)
+			}
+		}
+	}
+}
+
+// capital is a key that has an upper-case first letter, at any level; "" if there is none.
+func capital(v any) string {
+	switch v := v.(type) {
+	case []any:
+		for _, one := range v {
+			if key := capital(one); key != "" {
+				return key
+			}
+		}
+	case map[string]any:
+		for key, one := range v {
+			if key != "" && key[0] >= 'A' && key[0] <= 'Z' {
+				return key
+			}
+			if key := capital(one); key != "" {
+				return key
+			}
+		}
+	}
+	return ""
+}
+
 // It goes on for ever when nobody listens; that it has trouble is all that is known.
 func TestGolden_NobodyListens(t *testing.T) {
 	troubled := false

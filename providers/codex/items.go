@@ -14,11 +14,6 @@ type item struct {
 	Changes                                                       []change
 }
 
-type change struct {
-	Path, Diff string
-	Kind       struct{ Type string }
-}
-
 // text is ACP's block of text.
 type text struct {
 	Type string `json:"type"`
@@ -112,6 +107,9 @@ func (f *fold) tool(w where, it item, ended bool) {
 	data := map[string]any{"toolCallId": it.ID, "status": "in_progress", "title": title, "kind": kind}
 	if it.Command != "" {
 		data["rawInput"] = map[string]string{"command": it.Command, "cwd": it.Cwd}
+	}
+	if it.Type == "fileChange" && len(it.Changes) > 0 {
+		data["rawInput"] = shown(it.Changes, changesLimit)
 	}
 	if at := locations(it); len(at) > 0 {
 		data["locations"] = at

@@ -5,9 +5,10 @@ import "slices"
 // open is a tool call that has not ended.
 type open struct {
 	running
-	ID    string `json:"id"`
-	Type  string `json:"type"`
-	Title string `json:"title,omitempty"` // of a change: which files
+	ID      string   `json:"id"`
+	Type    string   `json:"type"`
+	Title   string   `json:"title,omitempty"`   // of a change: which files
+	Changes *changes `json:"changes,omitempty"` // and what is done to them
 }
 
 // find is where an open call is; -1 if it is not.
@@ -30,6 +31,7 @@ func (f *fold) opens(w where, it item) {
 	if it.Type == "fileChange" {
 		o.Title, _ = f.title(it)
 		o.Title = clip(o.Title, titleLimit)
+		o.Changes = f.keep(it)
 	}
 	f.Items = append(f.Items, o)
 }
