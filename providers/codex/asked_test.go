@@ -129,6 +129,19 @@ func TestAsked_ChangesAreNamed(t *testing.T) {
 	}
 }
 
+// The server says where symbolic links lead.
+func TestAsked_ChangesAreNamedWhereALinkLeads(t *testing.T) {
+	k := newTalk(t)
+	k.begin(providers.Order{Turn: "t1", Prompt: "x", Cwd: "/dir"})
+	k.replies(greeting)
+	k.replies(`{"thread":{"id":"T"},"cwd":"/real"}`)
+	k.runs("U")
+	k.notifies("item/started", "U", `"item":{"type":"fileChange","id":"f","changes":[{"path":"/real/a.go"},{"path":"/dir/b"}]}`)
+	if told := k.told("tool_call")[0]; !strings.Contains(told, `"title":"change a.go, b"`) {
+		t.Error(told)
+	}
+}
+
 // Who is asked sees what would be changed, although the question does not say it.
 func TestAsked_ChangesAreShown(t *testing.T) {
 	k := newTalk(t)

@@ -20,6 +20,7 @@ type state struct {
 	Version string          `json:"version,omitempty"`
 	Model   string          `json:"model,omitempty"`
 	Thread  string          `json:"thread,omitempty"`
+	Dir     string          `json:"dir,omitempty"` // the thread's: the order's, maybe with its symbolic links resolved
 	Own     *stance         `json:"own,omitempty"` // what a conversation that goes on must be opened with
 	newest
 

@@ -164,12 +164,22 @@ func (it item) paths() (paths []string) {
 func (f *fold) changing(paths []string) string {
 	var names []string
 	for _, path := range paths {
-		names = append(names, strings.TrimPrefix(path, strings.TrimSuffix(f.Order.Cwd, "/")+"/"))
+		names = append(names, f.relative(path))
 	}
 	if len(names) == 0 {
 		return "change files"
 	}
 	return "change " + strings.Join(names, ", ")
+}
+
+// relative is a path as seen from the order's directory, or from what the server calls that.
+func (f *fold) relative(path string) string {
+	for _, dir := range []string{f.Order.Cwd, f.Dir} {
+		if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(dir, "/")+"/"); ok && dir != "" {
+			return rest
+		}
+	}
+	return path
 }
 
 func locations(it item) (at []map[string]string) {

@@ -94,10 +94,16 @@ func (f *fold) open() {
 	f.await("config", "config/read", map[string]string{"cwd": f.Order.Cwd})
 }
 
+// start opens a new thread. With a directory stated beside a sandbox that can be written in, the server would note in the
+// user's configuration that it trusts the directory, and later runs could write there unasked (case 28). Without one it
+// takes its own, in which it was started: the order's.
 func (f *fold) start() {
 	params := f.opening()
 	if p, ok := policies[f.Order.Approve]; ok {
 		p.stance().state(params)
+		if p.sandbox != "read-only" {
+			delete(params, "cwd")
+		}
 	}
 	f.await("thread", "thread/start", params)
 }
@@ -113,7 +119,7 @@ func (f *fold) opening() map[string]any {
 }
 
 // probe opens a thread that is kept nowhere, for the answer: what config/read says is not all, since what is left out
-// there depends on where it runs. It states no policy, which would have the directory trusted from then on; and it starts
+// there depends on where it runs. It states no policy, which could have the directory trusted from then on; and it starts
 // none of the MCP servers, which the thread itself will.
 func (f *fold) probe(config json.RawMessage) {
 	var r struct {
@@ -151,7 +157,7 @@ func (f *fold) probed(result json.RawMessage) {
 func (f *fold) opened(result json.RawMessage) {
 	var r thread
 	_ = json.Unmarshal(result, &r)
-	f.Model = clip(r.Model, idLimit)
+	f.Model, f.Dir = clip(r.Model, idLimit), clip(r.Cwd, titleLimit)
 	if err := f.check(r); err != nil {
 		f.finish(session.Failed, err.code, err.message)
 		return

@@ -106,6 +106,18 @@ func TestOpening_ANewThreadIsChecked(t *testing.T) {
 	k.wantEnd(session.Failed, "config", "asked for \"on-request\" with workspace-write, got \"on-request\" with readOnly")
 }
 
+// A directory beside a sandbox that can be written in would be trusted from then on.
+func TestCase28_NoTrustCarriesOver(t *testing.T) {
+	for approve, stated := range map[string]bool{"": true, "none": true, "reads": true, "edits": false, "all": false} {
+		k := newTalk(t)
+		k.begin(providers.Order{Turn: "t1", Prompt: "x", Cwd: "/dir", Approve: approve})
+		k.replies(greeting)
+		if m := k.last(); m.Method != "thread/start" || (m.Params["cwd"] == "/dir") != stated {
+			t.Errorf("%q: %s %v", approve, m.Method, m.Params)
+		}
+	}
+}
+
 // A server that knows no config/read is asked all the same; one that does not tell its policy is not trusted.
 func TestOpening_OwnPolicyThatIsNotTold(t *testing.T) {
 	k := newTalk(t)

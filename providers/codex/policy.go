@@ -27,7 +27,7 @@ func (p policy) stance() *stance {
 // thread is the answer to what opens one.
 type thread struct {
 	Thread                  struct{ ID ident }
-	Model                   string
+	Model, Cwd              string
 	ApprovalPolicy          json.RawMessage
 	ApprovalsReviewer       string
 	Sandbox                 sandbox

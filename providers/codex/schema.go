@@ -62,7 +62,7 @@ func openedWith() []string {
 // openedAs is what is read of a thread that was.
 func openedAs() []string {
 	return []string{
-		"thread.id", "model", "approvalPolicy=untrusted", "approvalPolicy=on-request", "approvalPolicy=never", "approvalsReviewer",
+		"thread.id", "model", "cwd", "approvalPolicy=untrusted", "approvalPolicy=on-request", "approvalPolicy=never", "approvalsReviewer",
 		"sandbox.type=readOnly", "sandbox.type=workspaceWrite", "sandbox.type=dangerFullAccess", "sandbox.writableRoots[]",
 		"sandbox.networkAccess", "sandbox.excludeTmpdirEnvVar", "sandbox.excludeSlashTmp", "activePermissionProfile.id",
 		"runtimeWorkspaceRoots[]",

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -274,9 +273,6 @@ func (h *house) kill(pid int) {
 	h.t.Fatalf("process %d is none of %v", pid, h.alive())
 }
 
-// trust is what Codex itself writes into its configuration about a directory in which it may write.
-var trust = regexp.MustCompile(`(?m)\n?^\[projects\."[^"]*"\]\ntrust_level = "trusted"\n`)
-
 // settings are the files in Codex's home that are not its own working data.
 func (h *house) settings() map[string]string {
 	h.t.Helper()
@@ -291,7 +287,7 @@ func (h *house) settings() map[string]string {
 			if err != nil {
 				h.t.Fatal(err)
 			}
-			files[filepath.Base(path)] = trust.ReplaceAllString(string(data), "")
+			files[filepath.Base(path)] = string(data)
 		}
 	}
 	return files

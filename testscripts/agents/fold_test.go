@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -275,6 +276,56 @@ func TestCase28_FoldOwnPolicyAfterEverythingWasAllowed(t *testing.T) {
 	var list struct{ Data []struct{ ID string } }
 	if err := json.Unmarshal(l.launch(t).call("thread/list", object{}), &list); err != nil || len(list.Data) != 1 {
 		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// Codex would trust a repository in which it was told to write, and later runs that nobody allowed anything could write
+// there. It is not told so that it notes that, whether the conversation is new, goes on, or goes on in another process.
+func TestCase28_FoldLeavesNoTrust(t *testing.T) {
+	for _, approve := range []string{"none", "reads", "edits", "all"} {
+		t.Run(approve, func(t *testing.T) {
+			l := newLab(t, "gpt-5.5")
+			if out, err := exec.Command("git", "init", "-q", l.dir).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			before := l.settings(t)
+			order := func(n int, conversation string) providers.Order {
+				o := l.order(n, "respond with exactly: done")
+				o.Approve, o.Conversation = approve, conversation
+				return o
+			}
+			d := l.drive(t)
+			first := d.run(order(1, ""), session.Completed, "")
+			d.run(order(2, ""), session.Completed, "")
+			d.close()
+			l.drive(t).run(order(3, first.Conversation), session.Completed, "")
+			if after := l.settings(t); after != before {
+				t.Errorf("the configuration was changed:\n%s", after)
+			}
+			own := l.order(4, "shell: sleep 0.5; echo x > written")
+			own.Approve = ""
+			l.drive(t).run(own, session.Completed, "")
+			if _, err := os.Stat(filepath.Join(l.dir, "written")); err == nil {
+				t.Error("a run by the agent's own configuration could write")
+			}
+		})
+	}
+}
+
+// In a directory that was given by way of a symbolic link the agent works in what that leads to.
+func TestFold_DirectoryByALink(t *testing.T) {
+	l := newLab(t, "gpt-5.5")
+	real := l.dir
+	l.dir = filepath.Join(filepath.Dir(real), "link")
+	if err := os.Symlink(real, l.dir); err != nil {
+		t.Fatal(err)
+	}
+	d := l.drive(t)
+	o := l.order(1, "patch: p1.txt")
+	o.Approve = "edits"
+	d.run(o, session.Completed, "")
+	if _, err := os.Stat(filepath.Join(real, "p1.txt")); err != nil || d.count("tool_call", `"title":"change p1.txt"`) != 1 {
+		t.Errorf("%v, %+v", err, d.events)
 	}
 }
 
