@@ -163,6 +163,10 @@ const (
 func newHouse(t testing.TB, model string) *house {
 	t.Helper()
 	l := newLab(t, model)
+	// Codex notes that it trusts a directory only if that is in a repository.
+	if out, err := exec.Command("git", "init", "-q", l.dir).CombinedOutput(); err != nil {
+		t.Fatalf("git init: %v: %s", err, out)
+	}
 	base := filepath.Dir(l.home)
 	h := &house{lab: l, t: t, home: filepath.Join(base, "h"), config: filepath.Join(base, "pintle.toml")}
 	h.add(filepath.Join(l.home, "config.toml"), planning)
