@@ -40,7 +40,7 @@ func CheckKey(key string) error {
 		return fmt.Errorf("%w: longer than %d characters", ErrKey, MaxKey)
 	case strings.ContainsFunc(key, unicode.IsControl):
 		return fmt.Errorf("%w: has a control character", ErrKey)
-	case Generated(key):
+	case Generated(key) || strings.HasPrefix(key, "p-") && Generated("r-"+key[2:]):
 		return fmt.Errorf("%w: %s has the form of a generated id", ErrKey, key)
 	}
 	return nil

@@ -249,6 +249,11 @@ func (c *Control) Write(op string, after int64, data []byte) error {
 	return c.link.send(message{M: "write", N: c.n.Add(1), Op: op, After: after, Data: data})
 }
 
+// Deadline has the shim end the tree at that time of proc.BootClock if its supervisor does not; 0: never.
+func (c *Control) Deadline(at time.Duration) error {
+	return c.link.send(message{M: "deadline", At: int64(at)})
+}
+
 // End closes the agent's input.
 func (c *Control) End() error { return c.link.send(message{M: "end"}) }
 

@@ -39,6 +39,7 @@ func (rt *runtime) begin() error {
 		t = *rt.tenure
 	}
 	t.Folder, t.Attempt, t.Runs, t.Idle = rt.r.folder, rt.r.st.Attempt, t.Runs+1, nil
+	t.Secrets = rt.r.spec.Environment.Secrets
 	rt.tenure = &t
 	rt.outbox = append(rt.outbox, a.Begin(o)...)
 	return rt.save()

@@ -1,12 +1,15 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
@@ -49,6 +52,9 @@ func (s *Supervisor) answerTo(ctx context.Context, a api.Answer) (any, error) {
 	if d != providers.Allow && d != providers.Deny {
 		return nil, api.E(api.CodeParams, "the decision %q is none: allow or deny", a.Decision)
 	}
+	if utf8.RuneCountInString(a.By) > maxBy {
+		return nil, api.E(api.CodeParams, "by: over %d characters", maxBy)
+	}
 	folder, permission, err := s.asked(a.ID)
 	if err != nil {
 		return nil, err
@@ -57,11 +63,19 @@ func (s *Supervisor) answerTo(ctx context.Context, a api.Answer) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if session.Phase(st.Phase) == session.Ended {
+	known := slices.ContainsFunc(st.Resolved, func(a api.Answered) bool { return a.Permission == permission })
+	if known || session.Phase(st.Phase) == session.Ended {
 		return nil, settled(st, permission)
 	}
 	return s.ensure(folder).deliver(ctx, question{permission: permission, decision: d, by: a.By})
 }
+
+const (
+	// maxBy is the longest name of who answers, in characters.
+	maxBy = 200
+	// deliverLimit is how long the run that asks may take to hear an answer.
+	deliverLimit = 10 * time.Second
+)
 
 // deliver brings an answer to the run, which has the permission or knows what became of it.
 func (r *run) deliver(ctx context.Context, q question) (any, error) {
@@ -74,10 +88,12 @@ func (r *run) deliver(ctx context.Context, q question) (any, error) {
 			return nil, api.E(api.CodeStopping, "the supervisor leaves")
 		}
 		st, err := state.Read[record.Status](r.s.dir, record.StatusFile(r.folder))
-		if err != nil {
+		if err := cmp.Or(r.failure(), err); err != nil {
 			return nil, err
 		}
 		return nil, settled(st, q.permission)
+	case <-time.After(deliverLimit):
+		return nil, api.E(api.CodeBusy, "%s: its agent cannot be told now", r.name()).WithNext("pintle show " + record.Quote(r.name()))
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -100,9 +116,10 @@ func (s *Supervisor) asked(id string) (folder, permission string, err error) {
 	switch {
 	case err == nil:
 		st, err := state.Read[record.Status](s.dir, record.StatusFile(folder))
-		if err != nil {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", "", err
 		}
+		st.ID = cmp.Or(st.ID, id)
 		permission, err := onlyPending(st, s.askedBy(folder))
 		return folder, permission, err
 	case !isPermission(id) || !errors.Is(err, api.E(api.CodeNotFound, "")):
@@ -131,6 +148,13 @@ func (s *Supervisor) noteAsked(folder string, pending []providers.Permission) {
 	for _, p := range pending {
 		s.asks[p.ID] = folder
 	}
+}
+
+// forgetAsked is for what was answered, or has lapsed: the record knows that.
+func (s *Supervisor) forgetAsked(permission string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.asks, permission)
 }
 
 // onlyPending is the one permission that is meant by the name of its execution; asked are those that were just told.

@@ -26,6 +26,9 @@ func (r *run) attend(ctx context.Context) (ended bool, err error) {
 			r.rt = nil
 		}
 	}()
+	if err := r.permissions(); err != nil { // what was answered before is heard before anything new
+		return false, err
+	}
 	for {
 		select {
 		case ev, ok := <-r.rt.control.Events():
@@ -201,8 +204,8 @@ func (l *ladder) timer() <-chan time.Time {
 	if d := l.firstEvent(about); d > 0 && l.r.st.Cancel == nil {
 		next = min(next, time.Until(l.asked.Add(d)))
 	}
-	if len(about.Pending) > 0 {
-		next = min(next, time.Until(l.r.aloneSince().Add(attendGrace)))
+	if at := l.r.aloneSince().Add(attendGrace); len(about.Pending) > 0 && time.Until(at) > 0 {
+		next = min(next, time.Until(at))
 	}
 	if !l.over.IsZero() && l.climbing != "close" {
 		next = min(next, time.Until(l.over.Add(closeGrace)))

@@ -78,7 +78,7 @@ func (r *run) itsTurn(ctx context.Context) (bool, error) {
 		return err == nil, err
 	}
 	w := r.behind(ahead)
-	if r.st.Phase == string(session.Queued) && (r.st.WaitingFor == nil || r.st.WaitingFor.Names[0] != w.Names[0]) {
+	if r.st.Phase == string(session.Queued) && (r.st.WaitingFor == nil || !slices.Equal(r.st.WaitingFor.Names, w.Names)) {
 		r.st.WaitingFor = w
 		if err := r.save(session.Queued); err != nil {
 			return false, err

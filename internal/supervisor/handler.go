@@ -216,8 +216,10 @@ func (s *Supervisor) control(ctx context.Context, method string, c api.Control) 
 			return nil, err
 		}
 	}
-	if err := s.closeKeptOf(ctx, folder); err != nil {
-		return nil, err
+	if action == "stop" {
+		if err := s.closeKeptOf(ctx, folder); err != nil {
+			return nil, err
+		}
 	}
 	return api.Controlled{ExecutionID: c.ID, Action: action, Success: true}, nil
 }

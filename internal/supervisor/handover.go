@@ -50,7 +50,8 @@ func (r *run) takeKept(ctx context.Context, env environ.Environment) (*runtime, 
 		return nil, err
 	}
 	<-k.gone
-	r.st.RuntimeID, r.st.Fence, r.st.Runtime, r.shim = k.r.st.RuntimeID, k.r.st.Fence, k.r.st.Runtime, k.r.shim
+	r.st.RuntimeID, r.st.Fence, r.st.BootID = k.r.st.RuntimeID, k.r.st.Fence, k.r.st.BootID
+	r.st.Runtime, r.shim = k.r.st.Runtime, k.r.shim
 	return rt, nil
 }
 
@@ -87,6 +88,7 @@ func (r *run) goOn(ctx context.Context, rt *runtime) (bool, error) {
 		r.giveBack()
 		return false, fmt.Errorf("go on with runtime %s: %w", r.st.RuntimeID, err)
 	}
+	_ = rt.control.Deadline(r.spec.Desired.Deadline)
 	rt.flush()
 	return r.attend(ctx)
 }
@@ -153,17 +155,19 @@ func (r *run) rest() (bool, error) {
 		return false, err
 	}
 	crash.At("supervisor.said")
-	until := time.Now().Add(r.spec.Limits.Warm).UTC()
+	until := time.Now().Add(min(r.spec.Limits.Warm, maxAge-time.Since(rt.tenure.Since))).UTC()
 	rt.tenure.Idle = &until
 	if err := rt.save(); err != nil {
 		return false, err
 	}
 	crash.At("supervisor.rested")
+	_ = rt.control.Deadline(0)               // it was this run's
 	_ = rt.control.Ack(rt.at.Out, rt.at.Err) // nothing of this run stays in the spool
 	k := newKeeper(r.double(), rt, until)
 	r.s.register(k) // before it leaves the queue: the next one must find the process
 	if err := r.insist(func() error { return r.close(v, text) }); err != nil {
-		k.leave()
+		r.rt, rt.r = nil, k.r
+		r.s.work.Go(func() { k.stay(r.s.ctx) }) // it is kept all the same
 		return false, err
 	}
 	r.rt, rt.r = nil, k.r

@@ -83,16 +83,8 @@ func (k *keeper) leave() {
 // supervisor kept it.
 func (k *keeper) stay(ctx context.Context) {
 	defer k.leave()
-	for k.rt == nil {
-		if there, err := k.adopt(ctx); !there || err != nil {
-			if err != nil && ctx.Err() == nil {
-				k.log(err)
-				k.r.pause(ctx, retryDelay)
-			}
-			if !there || ctx.Err() != nil {
-				return
-			}
-		}
+	if k.rt == nil && !k.reach(ctx) {
+		return
 	}
 	for {
 		var over bool
@@ -154,6 +146,8 @@ func (k *keeper) close(reason string) {
 	}
 	if err := k.rt.note(true, event("runtime_closing", map[string]any{"runtime": k.r.st.RuntimeID, "reason": reason})); err != nil {
 		k.log(err)
+		k.until = time.Now().Add(retryDelay) // and then again
+		return
 	}
 	crash.At("supervisor.closing")
 	k.reason, k.rungs, k.due = reason, k.r.ladderFor("close"), time.Now()
@@ -226,15 +220,38 @@ func (k *keeper) hear(ctx context.Context, ev shim.Event, ok bool) (over bool, e
 func (k *keeper) lost(ctx context.Context) (over bool, err error) {
 	k.rt.release()
 	k.rt = nil
+	return !k.reach(ctx), nil
+}
+
+// reach adopts the process, until it can be or is gone. One that cannot be, since its shim does not answer or a record
+// cannot be read, is ended with its shim when its time is over or somebody wants it: nothing goes on in it.
+func (k *keeper) reach(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		there, err := k.adopt(ctx)
-		if !there || k.rt != nil {
-			return !there, err
+		if err == nil {
+			return there
 		}
 		k.log(err)
-		k.r.pause(ctx, retryDelay)
+		if k.wait(ctx) {
+			_ = k.r.endShim(ctx) // it may have ended by now
+		}
 	}
-	return true, ctx.Err()
+	return false
+}
+
+// wait pauses, and reports whether the process is to be ended.
+func (k *keeper) wait(ctx context.Context) bool {
+	select {
+	case a := <-k.asks:
+		if a.answer != nil {
+			a.answer <- nil
+		}
+		k.until = time.Now()
+	case <-time.After(retryDelay):
+	case <-ctx.Done():
+		return false
+	}
+	return !time.Now().Before(k.until)
 }
 
 // adopt takes the shim over, or settles the process if that is gone.
@@ -255,24 +272,41 @@ func (k *keeper) adopt(ctx context.Context) (there bool, err error) {
 		return true, err
 	}
 	defer unlock()
-	return false, k.dead(ctx)
+	if err := k.dead(ctx); err != nil {
+		return true, err // once more
+	}
+	return false, nil
 }
 
-// dead settles a process whose shim is proven dead: its lock is ours.
+// dead settles a process whose shim is proven dead: its lock is ours. What is left of it is ended first, whatever can be
+// recorded of it.
 func (k *keeper) dead(ctx context.Context) error {
 	r := k.r
+	exit, err := state.Read[shim.Exit](r.s.dir, shim.ExitFile(r.st.RuntimeID))
+	left := exit.Left
+	if err != nil {
+		left = r.s.sweep(r.token(), k.pipes()...)
+	}
 	if err := r.reopen(); err != nil {
 		return err
 	}
-	k.rt = r.rt
-	exit, err := state.Read[shim.Exit](r.s.dir, shim.ExitFile(r.st.RuntimeID))
-	if err == nil {
-		return k.over(ctx, exit.Out, exit.Err, exit.Left)
+	if k.rt = r.rt; err == nil {
+		return k.over(ctx, exit.Out, exit.Err, left)
 	}
-	agent, _ := state.Read[shim.Agent](r.s.dir, shim.AgentFile(r.st.RuntimeID))
-	left := r.s.sweep(r.token(), agent.Pipes...)
 	dir := r.s.dir.Path(shim.SpoolDir(r.st.RuntimeID))
 	return k.over(ctx, shim.SpoolEnd(dir, shim.Out), shim.SpoolEnd(dir, shim.Err), left)
+}
+
+// pipes are those that its agent held, as far as they can be its own: of another boot, or of the state directory that this
+// one is a copy of, the numbers mean somebody else's by now.
+func (k *keeper) pipes() []uint64 {
+	boot, err := proc.BootID()
+	rec, unread := state.Read[record.Runtime](k.r.s.dir, record.RuntimeFile(k.r.st.RuntimeID))
+	if err != nil || unread != nil || rec.BootID != boot || rec.Token != k.r.token() {
+		return nil
+	}
+	agent, _ := state.Read[shim.Agent](k.r.s.dir, shim.AgentFile(k.r.st.RuntimeID))
+	return agent.Pipes
 }
 
 // over takes in the end of the process, and its directory goes. What cannot be recorded is tried until it can be, or the
@@ -284,11 +318,7 @@ func (k *keeper) over(ctx context.Context, out, errs int64, left []proc.Identity
 	for {
 		err := r.takeRest(out, errs)
 		if err == nil {
-			gone := r.exited(left)
-			if k.reason != "" {
-				gone = event("runtime_exited", map[string]any{"runtime": r.st.RuntimeID, "reason": k.reason, "left": len(left)})
-			}
-			err = k.rt.note(true, gone)
+			err = k.rt.note(true, r.exited(left, "reason", k.reason))
 		}
 		if err == nil {
 			break
@@ -350,7 +380,9 @@ func (s *Supervisor) keepAgain(rec record.Runtime, t tenure) {
 	r := newRun(s, t.Folder)
 	r.kept = true
 	if err := r.load(); err != nil {
-		s.log.Printf("kept runtime %s: %v", rec.ID, err) // it is closed when its time is over, or for the next run
+		s.log.Printf("kept runtime %s: %v", rec.ID, err)
+		now := time.Now()
+		t.Idle, r.spec.Environment.Secrets = &now, t.Secrets // nobody can tell for whom it is fit: it is closed
 	}
 	r.st.Session, r.st.RuntimeID, r.st.Fence, r.st.BootID = rec.Session, rec.ID, rec.Fence, rec.BootID
 	if sess, err := state.Read[record.Session](s.dir, record.SessionFile(rec.Session)); err == nil {

@@ -35,13 +35,18 @@ func newID(kind string) string {
 
 // begin starts the agent of an attempt that has begun nothing, and stays with it.
 func (r *run) begin(ctx context.Context) (bool, error) {
+	if r.st.Phase == string(session.Queued) { // nothing was told of it yet
+		if mine, err := r.itsTurn(ctx); !mine {
+			return false, err
+		}
+	}
+	if fenced, ended, err := r.fenced(); fenced {
+		return ended, err
+	}
 	env, missing := r.environment()
 	if len(missing) > 0 {
 		r.needEnv(ctx, missing)
 		return false, nil
-	}
-	if fenced, ended, err := r.fenced(); fenced {
-		return ended, err
 	}
 	if !r.due(ctx) {
 		return false, nil

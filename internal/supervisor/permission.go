@@ -36,6 +36,9 @@ func (s *Supervisor) unattend(folder string) {
 	p.n, p.left = p.n-1, time.Now()
 	s.attends[folder] = p
 	r := s.runs[folder]
+	if r == nil && p.n == 0 {
+		delete(s.attends, folder)
+	}
 	s.mu.Unlock()
 	if r != nil {
 		r.wake()
@@ -90,8 +93,11 @@ func (r *run) permissions() error {
 // showPending puts what is asked on record, and then has those told who wait.
 func (r *run) showPending(pending []providers.Permission) error {
 	same := slices.EqualFunc(pending, r.st.Permissions, func(p providers.Permission, q api.Permission) bool { return p.ID == q.ID })
-	if !same {
-		r.lapse(pending)
+	gone := r.gone(pending)
+	if !same || len(gone) > 0 {
+		for _, name := range gone {
+			r.resolved(api.Answered{Permission: name, Execution: r.st.ID, Decision: "lapsed", By: "the agent", At: time.Now().UTC()})
+		}
 		r.st.Permissions = r.shown(pending)
 		phase := session.Running
 		if r.st.WaitingFor = nil; len(pending) > 0 {
@@ -119,14 +125,19 @@ func (r *run) shown(pending []providers.Permission) (shown []api.Permission) {
 	return shown
 }
 
-// lapse notes what was asked, is not asked any more, and was not answered: the agent gave it up itself.
-func (r *run) lapse(pending []providers.Permission) {
+// gone are those that were asked, are not asked any more, and were not answered: the agent gave them up itself.
+func (r *run) gone(pending []providers.Permission) (names []string) {
+	asked := r.s.askedBy(r.folder)
 	for _, q := range r.st.Permissions {
-		still := slices.ContainsFunc(pending, func(p providers.Permission) bool { return p.ID == q.ID })
-		if _, answered := r.rt.resolved[q.ID]; !still && !answered {
-			r.resolved(api.Answered{Permission: q.ID, Execution: r.st.ID, Decision: "lapsed", By: "the agent", At: time.Now().UTC()})
+		asked = append(asked, q.ID)
+	}
+	for _, name := range asked {
+		still := slices.ContainsFunc(pending, func(p providers.Permission) bool { return p.ID == name })
+		if _, answered := r.rt.resolved[name]; !still && !answered && !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
+	return names
 }
 
 func approval(asked []api.Permission) *api.WaitingFor {
@@ -145,12 +156,8 @@ func (r *run) waitApproval(pending []providers.Permission) {
 	was := r.waiting
 	r.mu.Unlock()
 	switch {
-	case parked && (was == nil || len(was.Names) != len(pending) || was.Names[0] != pending[0].ID):
-		w := &api.WaitingFor{Kind: "needs_approval", Detail: pending[0].Title}
-		for _, p := range pending {
-			w.Names = append(w.Names, p.ID)
-		}
-		r.wait(w)
+	case parked && (was == nil || !slices.EqualFunc(was.Names, pending, func(n string, p providers.Permission) bool { return n == p.ID })):
+		r.wait(approval(r.st.Permissions))
 	case !parked && was != nil && was.Kind == "needs_approval":
 		r.wait(nil)
 	}
@@ -179,6 +186,7 @@ const maxResolved = 256
 
 func (r *run) resolved(a api.Answered) {
 	r.rt.resolved[a.Permission] = a
+	r.s.forgetAsked(a.Permission)
 	r.st.Resolved = append(r.st.Resolved, a)
 	r.st.Resolved = r.st.Resolved[max(0, len(r.st.Resolved)-maxResolved):]
 }
@@ -198,7 +206,7 @@ func (r *run) lapsed(why string) (events []journal.Event) {
 // hearAnswer decides on an answer: of several the first that comes here counts.
 func (r *run) hearAnswer(q question) error {
 	i := slices.IndexFunc(r.rt.about().Pending, func(p providers.Permission) bool { return p.ID == q.permission })
-	if i < 0 {
+	if _, answered := r.rt.resolved[q.permission]; i < 0 || answered {
 		q.reply <- reply{err: settled(r.st, q.permission)}
 		return nil
 	}

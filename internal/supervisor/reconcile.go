@@ -31,7 +31,7 @@ func (s *Supervisor) reconcile() error {
 		case err == nil:
 			s.ensure(t.Folder)
 		default:
-			s.ensure(r.Folder) // it says what is wrong
+			s.log.Printf("runtime %s: %v", r.ID, err) // the run that names it says so too
 		}
 	}
 	s.work.Go(func() {
@@ -47,6 +47,11 @@ func (s *Supervisor) reconcile() error {
 // id of its own.
 func (s *Supervisor) reconcileCopy() error {
 	s.log.Printf("state directory was copied: what had not ended is host_died")
+	for _, r := range s.runtimes() {
+		if t, err := s.tenureOf(r.ID); err == nil && t.Idle != nil {
+			_ = s.dropRuntime(r.ID) // the process is the original's
+		}
+	}
 	s.findOrders()
 	s.mu.Lock()
 	var runs []*run
@@ -90,7 +95,8 @@ func (s *Supervisor) dropForgotten(ids []string) {
 		}
 	}
 	for _, id := range ids {
-		if t, err := s.tenureOf(id); !named[id] && (err != nil || t.Idle == nil) {
+		t, err := s.tenureOf(id)
+		if unread := err != nil && !errors.Is(err, fs.ErrNotExist); !named[id] && !unread && t.Idle == nil {
 			s.dropDead(id)
 		}
 	}

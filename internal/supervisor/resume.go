@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"slices"
 	"time"
 
@@ -92,6 +93,9 @@ func (r *run) takeOver(ctx context.Context) (exit *shim.Exit, err error) {
 	}
 	rt.spool(rec.Spool)
 	rt.control, r.rt = control, rt
+	if !r.kept {
+		_ = control.Deadline(r.spec.Desired.Deadline) // the process may have served another run before
+	}
 	if err := r.catchUp(control.Hello); err != nil {
 		rt.release()
 		r.rt = nil
@@ -106,7 +110,8 @@ func (r *run) recallAnswers() error {
 		return nil
 	}
 	m, err := r.remember()
-	for _, a := range m.answered {
+	answers := slices.SortedFunc(maps.Values(m.answered), func(a, b api.Answered) int { return a.At.Compare(b.At) })
+	for _, a := range answers {
 		if !slices.ContainsFunc(r.st.Resolved, func(b api.Answered) bool { return a.Permission == b.Permission }) {
 			r.resolved(a)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -221,6 +222,8 @@ func (r *run) step(ctx context.Context) (ended bool, err error) {
 		return r.settleUnstarted(session.Ending{HostDied: true}, cause("stopped", "supervise stop"))
 	case r.left() == 0:
 		return r.settleOverdue()
+	case r.misses():
+		return r.settleUnstarted(session.Ending{Refused: true}, cause("session_lost", "there is no session "+r.spec.Payload.Session))
 	}
 	return r.begin(ctx)
 }
@@ -328,9 +331,37 @@ func (r *run) joinSession(st *record.Status) error {
 	if r.spec.Payload.Session == "" {
 		return nil
 	}
-	s, err := state.Read[record.Session](r.s.dir, record.SessionFile(r.spec.Payload.Session))
-	st.Session, st.Workspace = r.spec.Payload.Session, s.Workspace
+	named := r.spec.Payload.Session
+	if !session.Generated(named) {
+		return nil // it is none: see misses
+	}
+	s, err := state.Read[record.Session](r.s.dir, record.SessionFile(named))
+	switch {
+	case err == nil:
+		st.Session, st.Workspace = named, s.Workspace
+	case errors.Is(err, fs.ErrNotExist) && r.spec.Desired.Cancel == nil && r.s.opens(named):
+		return errEarly
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	}
 	return err
+}
+
+// errEarly is for an order in a session whose first run has not begun: that makes it.
+var errEarly = errors.New("the first run of its session has not begun")
+
+// opens reports whether a run that was taken up and has not ended will make a session.
+func (s *Supervisor) opens(id string) bool {
+	folders, err := record.Folders(s.dir)
+	return err != nil || slices.ContainsFunc(folders, func(folder string) bool {
+		st, err := state.Read[record.Status](s.dir, record.StatusFile(folder))
+		return err == nil && st.Session == id && st.Phase != string(session.Ended)
+	})
+}
+
+// misses reports whether the session that the order names is not there: it has one of its own then, in which it ends.
+func (r *run) misses() bool {
+	return r.spec.Payload.Session != "" && r.st.Session != r.spec.Payload.Session
 }
 
 func cause(code, message string) *api.Cause { return record.Cause(code, message) }

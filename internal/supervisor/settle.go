@@ -103,8 +103,10 @@ func (r *run) reopen() error {
 		env = environ.Environment{}
 	}
 	rt, err := r.openRuntime(env)
-	r.rt = rt
-	return err
+	if r.rt = rt; err != nil || r.kept {
+		return err
+	}
+	return r.recallAnswers()
 }
 
 // judge makes the verdict of a proven end.

@@ -14,9 +14,10 @@ import (
 type tenure struct {
 	Folder  string     `json:"folder"` // of the run that has it, or had it last
 	Attempt int        `json:"attempt"`
-	Runs    int        `json:"runs"`           // that it has served, this one too
-	Since   time.Time  `json:"since"`          // its start
-	Idle    *time.Time `json:"idle,omitempty"` // nobody has it, and then it is closed
+	Runs    int        `json:"runs"`              // that it has served, this one too
+	Since   time.Time  `json:"since"`             // its start
+	Idle    *time.Time `json:"idle,omitempty"`    // nobody has it, and then it is closed
+	Secrets []string   `json:"secrets,omitempty"` // names of what must not be told of its environment
 }
 
 // tenureOf reads whose a runtime is. fs.ErrNotExist: there is none.
@@ -39,7 +40,10 @@ func (s *Supervisor) tenureOf(runtime string) (tenure, error) {
 // drop or to settle.
 func (r *run) anothers() bool {
 	t, err := r.s.tenureOf(r.st.RuntimeID)
-	return err == nil && (t.Idle != nil || t.Folder != r.folder)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist) // nobody knows whose it is
+	}
+	return t.Idle != nil || t.Folder != r.folder
 }
 
 // mine reports whether a runtime is this run's by what is on record. What cannot be read is: whose else it would be,

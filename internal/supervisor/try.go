@@ -141,8 +141,13 @@ func spend(a api.Usage, b providers.Usage) api.Usage {
 }
 
 // exited is the event of a process's end.
-func (r *run) exited(left []proc.Identity) journal.Event {
+func (r *run) exited(left []proc.Identity, more ...string) journal.Event {
 	data := map[string]any{"runtime": r.st.RuntimeID}
+	for pair := range slices.Chunk(more, 2) {
+		if data[pair[0]] = pair[1]; pair[1] == "" {
+			delete(data, pair[0])
+		}
+	}
 	if len(left) > 0 {
 		data["left"] = left
 	}
