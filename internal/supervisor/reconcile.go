@@ -30,8 +30,10 @@ func (s *Supervisor) reconcile() error {
 			s.keepAgain(r, t)
 		case err == nil:
 			s.ensure(t.Folder)
-		default:
+		case errors.Is(err, errUnsure):
 			s.log.Printf("runtime %s: %v", r.ID, err) // the run that names it says so too
+		default:
+			s.ensure(r.Folder) // it says what is wrong
 		}
 	}
 	s.work.Go(func() {
@@ -96,7 +98,7 @@ func (s *Supervisor) dropForgotten(ids []string) {
 	}
 	for _, id := range ids {
 		t, err := s.tenureOf(id)
-		if unread := err != nil && !errors.Is(err, fs.ErrNotExist); !named[id] && !unread && t.Idle == nil {
+		if !named[id] && !errors.Is(err, errUnsure) && t.Idle == nil {
 			s.dropDead(id)
 		}
 	}

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"time"
 
@@ -20,20 +21,21 @@ type tenure struct {
 	Secrets []string   `json:"secrets,omitempty"` // names of what must not be told of its environment
 }
 
-// tenureOf reads whose a runtime is. fs.ErrNotExist: there is none.
+// errUnsure says that nobody can tell whose a process is: it may be a run's, or kept.
+var errUnsure = errors.New("whose the process is cannot be read")
+
+// tenureOf reads whose a runtime is: by fold.json, and, where that does not say, as runtime.json says for whom it was made.
+// fs.ErrNotExist: there is none. errUnsure.
 func (s *Supervisor) tenureOf(runtime string) (tenure, error) {
-	rec, err := state.Read[record.Runtime](s.dir, record.RuntimeFile(runtime))
-	if err != nil {
-		return tenure{}, err
-	}
 	f, err := state.Read[folded](s.dir, foldFile(runtime))
 	switch {
-	case errors.Is(err, fs.ErrNotExist) || (err == nil && f.Tenure == nil):
-		return tenure{Folder: rec.Folder, Attempt: rec.Attempt, Runs: 1, Since: rec.CreatedAt}, nil
-	case err != nil:
-		return tenure{}, err
+	case err == nil && f.Tenure != nil:
+		return *f.Tenure, nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return tenure{}, fmt.Errorf("%w: %w", errUnsure, err)
 	}
-	return *f.Tenure, nil
+	rec, err := state.Read[record.Runtime](s.dir, record.RuntimeFile(runtime))
+	return tenure{Folder: rec.Folder, Attempt: rec.Attempt, Runs: 1, Since: rec.CreatedAt}, err
 }
 
 // anothers reports whether the runtime that the run names is kept, or another run's by now, so that nothing of it is ours to
@@ -41,7 +43,7 @@ func (s *Supervisor) tenureOf(runtime string) (tenure, error) {
 func (r *run) anothers() bool {
 	t, err := r.s.tenureOf(r.st.RuntimeID)
 	if err != nil {
-		return !errors.Is(err, fs.ErrNotExist) // nobody knows whose it is
+		return errors.Is(err, errUnsure)
 	}
 	return t.Idle != nil || t.Folder != r.folder
 }
