@@ -18,6 +18,7 @@ import (
 // but that a next try is waited for: standard error is the command's, and whoever gave the order knows what runs.
 func (f *follower) tell(format string, args ...any) {
 	if f.v.Verbose {
+		f.breakLine()
 		f.a.say("%s: %s", f.c.Spec.ID, fmt.Sprintf(format, args...))
 	}
 }
