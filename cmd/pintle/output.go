@@ -31,7 +31,7 @@ func (f *follower) show(e journal.Event) error {
 	if f.v.JSON || (f.spokenTo() && !f.live()) {
 		return nil
 	}
-	if len(b) > 0 && f.live() {
+	if len(b) > 0 && f.live() && f.spokenTo() {
 		f.midline = b[len(b)-1] != '\n'
 	}
 	return f.a.write(e.Type, b, f.sink)
