@@ -5,6 +5,7 @@
 package record
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pintle/pintle/internal/session"
@@ -98,8 +99,27 @@ type Session struct {
 	CreatedAt time.Time `json:"createdAt"`
 	// Conversation is the agent's own id of it, once it is one: the agent has named a turn of it.
 	Conversation string `json:"conversation,omitempty"`
-	// Queue are the folders of the executions that have not ended, in the order in which they have their turn.
-	Queue []string `json:"queue,omitempty"`
+	// Queue are the executions that have not ended, in the order in which they have their turn.
+	Queue []Turn `json:"queue,omitempty"`
+}
+
+// Turn is an execution's place in the queue of its session.
+type Turn struct {
+	Folder string    `json:"folder"`
+	At     time.Time `json:"at"` // when it was ordered
+}
+
+// Enqueue puts an execution into the queue, once. It comes before those that were ordered later, but not before the
+// first: whose turn it is may have begun.
+func (s *Session) Enqueue(t Turn) {
+	if slices.ContainsFunc(s.Queue, func(q Turn) bool { return q.Folder == t.Folder }) {
+		return
+	}
+	i := len(s.Queue)
+	for i > 1 && t.At.Before(s.Queue[i-1].At) {
+		i--
+	}
+	s.Queue = slices.Insert(s.Queue, i, t)
 }
 
 // Runtime is runtime.json: the intent to start a process, and its token.

@@ -444,3 +444,20 @@ func TestList_OldestFirst(t *testing.T) {
 		}
 	}
 }
+
+// Runs of a session have their turns as they were ordered, whoever of them is taken up first; the one whose turn it is
+// stays.
+func TestEnqueue(t *testing.T) {
+	at := func(n int) time.Time { return time.Unix(int64(n), 0) }
+	var s Session
+	for _, turn := range []Turn{{"c", at(3)}, {"e", at(5)}, {"d", at(4)}, {"a", at(1)}, {"e", at(5)}} {
+		s.Enqueue(turn)
+	}
+	order := ""
+	for _, turn := range s.Queue {
+		order += turn.Folder
+	}
+	if order != "cade" {
+		t.Errorf("the order is %s", order)
+	}
+}

@@ -29,12 +29,13 @@ func (r *run) enqueue() error {
 		if s.Version == 0 {
 			return fmt.Errorf("session %s: %w", r.st.Session, fs.ErrNotExist)
 		}
-		if !slices.Contains(s.Queue, r.folder) {
-			s.Queue = append(s.Queue, r.folder)
-		}
+		s.Enqueue(r.place())
 		return nil
 	})
 }
+
+// place is ours in the queue.
+func (r *run) place() record.Turn { return record.Turn{Folder: r.folder, At: r.spec.Desired.At} }
 
 // goesOn reports whether the session was there before this try: then others may be before it in the queue, an agent's
 // process may wait for it, and the conversation goes on.
@@ -55,17 +56,18 @@ func (r *run) ahead() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !slices.Contains(s.Queue, r.folder) { // a death came between the claim and this
+	if !slices.ContainsFunc(s.Queue, func(t record.Turn) bool { return t.Folder == r.folder }) {
 		if err := r.enqueue(); err != nil {
 			return "", err
 		}
+		s.Enqueue(r.place())
 	}
-	for _, folder := range s.Queue {
-		if folder == r.folder {
+	for _, t := range s.Queue {
+		if t.Folder == r.folder {
 			return "", nil
 		}
-		if open, err := r.s.unended(folder); open || (err != nil && !errors.Is(err, fs.ErrNotExist)) {
-			return folder, nil // also one that cannot be read: nobody knows what goes on
+		if open, err := r.s.unended(t.Folder); open || (err != nil && !errors.Is(err, fs.ErrNotExist)) {
+			return t.Folder, nil // also one that cannot be read: nobody knows what goes on
 		}
 	}
 	return "", nil
@@ -147,7 +149,7 @@ func (r *run) leaveSession(about providers.About) error {
 		return nil
 	}
 	err := state.Update(r.s.ctx, r.s.dir, record.SessionFile(r.st.Session), func(s *record.Session) error {
-		s.Queue = slices.DeleteFunc(s.Queue, func(folder string) bool { return folder == r.folder })
+		s.Queue = slices.DeleteFunc(s.Queue, func(t record.Turn) bool { return t.Folder == r.folder })
 		if about.Confirmed && about.Conversation != "" {
 			s.Conversation = about.Conversation
 		}

@@ -188,7 +188,7 @@ func (r *run) prepareSession() error {
 				Provider: r.st.Provider, BootID: r.st.BootID, CreatedAt: time.Now().UTC(),
 			}
 			if r.spoken() {
-				s.Queue = []string{r.folder}
+				s.Enqueue(r.place())
 			}
 		}
 		s.Fence = max(s.Fence, r.st.Fence)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/providers"
 	"github.com/pintle/pintle/providers/command"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state/journal"
@@ -18,6 +19,7 @@ type memory struct {
 	message   string
 	said      *record.Verdict         // the verdict, if one was told
 	began     map[string]bool         // the runtimes that were about to start
+	used      providers.Usage         // of the newest try, as it was told last
 	scheduled map[int]next            // by number, the tries that were decided on
 	answered  map[string]api.Answered // by permission, what was answered
 	// dispatched are the actions of cancels whose first step was due.
@@ -52,12 +54,14 @@ func (m *memory) take(e journal.Event) error {
 	case "agent_message_chunk":
 		return m.hear(e.Data)
 	case "turn_started":
-		m.message, m.text = "", record.Tail{All: m.text.All} // another try says it anew
+		m.message, m.text, m.used = "", record.Tail{All: m.text.All}, providers.Usage{} // another try says it anew
 	case "recovery_scheduled":
 		var n next
 		err := json.Unmarshal(e.Data, &n)
 		m.scheduled[n.Try] = n
 		return err
+	case "usage_update":
+		return json.Unmarshal(e.Data, &m.used)
 	case "permission_resolved":
 		a := api.Answered{Execution: e.Execution, At: e.Time}
 		err := json.Unmarshal(e.Data, &a)
@@ -98,6 +102,7 @@ func (rt *runtime) recall() (text []byte, said *record.Verdict, err error) {
 		return rt.text.Bytes(), nil, nil
 	}
 	m, err := rt.r.remember()
+	rt.used = m.used
 	return m.text.Bytes(), m.said, err
 }
 

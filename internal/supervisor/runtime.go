@@ -36,6 +36,7 @@ type runtime struct {
 	outbox     []providers.Frame // for the agent's input, in order; the first is being written if writing
 	writing    bool
 	resolved   map[string]api.Answered // permissions of this turn whose answer is in the journal
+	used       providers.Usage         // what the turn has cost, as the journal says; for who was not there
 	lively     bool                    // something that is a sign of life was taken in since it was looked at
 	broken     error                   // why the agent's output cannot be followed any more
 	partial    bool                    // text does not hold what an earlier supervisor took in

@@ -254,7 +254,7 @@ func (r *run) close(v record.Verdict, text []byte) error {
 		return fmt.Errorf("write result: %w", err)
 	}
 	r.st.AgentVersion = cmp.Or(about.Version, r.st.AgentVersion)
-	if u := spend(r.st.Spent, about.Usage); u != (api.Usage{}) {
+	if u := spend(r.st.Spent, cmp.Or(about.Usage, r.rt.used)); u != (api.Usage{}) {
 		r.st.Usage = &u
 	}
 	now := time.Now().UTC()
