@@ -164,9 +164,14 @@ func (a *app) dismiss(d *state.Dir, runtimes bool) error {
 		if err != nil && typed(err).Code != api.CodeUnreachable {
 			return err
 		}
+		died := err != nil && runtimes // before it had ended them all
 		var left bool
-		if left, err = a.gone(d, rec); left || err != nil {
+		if left, err = a.gone(d, rec); err != nil || (left && !died) {
 			return err
+		}
+		if left {
+			c, err = a.reach(a.ctx, d)
+			continue
 		}
 		if c, _, err = dial(a.ctx, d); err != nil && !supervised(d) {
 			return nil // that one has gone by itself
