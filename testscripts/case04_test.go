@@ -94,7 +94,7 @@ func (s *stage) record(d *state.Dir, i int) error {
 		ID: words[3], Controller: session.Local, CreatedAt: now,
 		Payload: session.Payload{Argv: words[7:], Provider: "command", Cwd: s.work},
 	}
-	c, err := record.Claim(s.t.Context(), d, order, 0, func() error { return nil })
+	c, err := record.Claim(s.t.Context(), d, order, 0, func(*record.Spec) error { return nil })
 	if err != nil {
 		return err
 	}

@@ -264,7 +264,7 @@ func signalled(s os.Signal) error {
 // pump prints what the journal has of this attempt by now.
 func (f *follower) pump() error {
 	if f.reader == nil {
-		st, err := state.Read[record.Status](f.d, record.StatusFile(f.c.Folder))
+		st, err := record.StatusOf(f.d, f.c.Folder)
 		early := st.Session == "" || session.Phase(st.Phase) == session.Queued
 		if err != nil || early || st.Attempt < f.c.Spec.Desired.Attempt {
 			return ignoreAbsent(err)

@@ -164,7 +164,7 @@ func (l *logger) open() error {
 		l.reader = journal.NewReader(l.d.Path(record.JournalDir(l.session)), l.since)
 		return nil
 	}
-	st, err := state.Read[record.Status](l.d, record.StatusFile(l.folder))
+	st, err := record.StatusOf(l.d, l.folder)
 	if err != nil || st.Session == "" {
 		return ignoreAbsent(err)
 	}

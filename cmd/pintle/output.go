@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/providers/command"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state/journal"
@@ -114,7 +115,7 @@ func (f *follower) conclude(e api.Execution) error {
 func (f *follower) printResult(e api.Execution) {
 	text := f.text.Bytes()
 	if f.reader == nil {
-		text, _ = readText(f.d, f.c.Folder)
+		text, _ = record.Text(f.d, f.c.Folder)
 	}
 	s := string(text)
 	e.Text = &s

@@ -64,8 +64,8 @@ type orderFlags struct {
 type order struct {
 	spec  record.Spec
 	env   environ.Environment
-	lacks error        // why its environment is not complete: only a result that is stored can do without
-	fresh func() error // what binds only those that begin something
+	lacks error                    // why its environment is not complete: only a result that is stored can do without
+	fresh func(*record.Spec) error // what binds only those that begin something, and completes the record of one
 }
 
 // Run gives the order and waits for its result.
@@ -79,7 +79,7 @@ func (v *runVerb) Run(a *app) error {
 		return err
 	}
 	if d, err := a.existing(); err == nil && d == nil {
-		if err := o.fresh(); err != nil {
+		if err := o.fresh(&o.spec); err != nil {
 			return err // nothing is written for an order that cannot be carried out
 		}
 	}
@@ -160,11 +160,11 @@ func (v *runVerb) order(a *app, cfg config.Config) (order, error) {
 	}
 	path, lookErr := programOf(payload, o.env.Vars["PATH"])
 	o.lacks = v.unset(a.getenv)
-	o.fresh = func() error {
+	o.fresh = func(spec *record.Spec) error {
 		if err := cmp.Or(v.there(cwd), o.lacks, lookErr); err != nil {
 			return err
 		}
-		return a.fits(o.spec)
+		return a.fits(*spec)
 	}
 	limit := cmp.Or(v.Timeout, time.Duration(cfg.Deadlines.Run))
 	o.spec = record.Spec{
@@ -370,7 +370,7 @@ func (f *follower) replay() error {
 		return err
 	}
 	e.Replayed = true
-	text, err := readText(f.d, f.c.Folder)
+	text, err := record.Text(f.d, f.c.Folder)
 	if err != nil {
 		return err
 	}
@@ -387,12 +387,4 @@ func (f *follower) replay() error {
 		}
 	}
 	return f.end(e)
-}
-
-func readText(d *state.Dir, folder string) ([]byte, error) {
-	text, err := os.ReadFile(d.Path(record.TextFile(folder)))
-	if os.IsNotExist(err) {
-		return nil, nil
-	}
-	return text, err
 }

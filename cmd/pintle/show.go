@@ -23,7 +23,7 @@ func (v *showVerb) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if text, err := readText(d, folder); err == nil && session.Phase(e.Phase) == session.Ended {
+	if text, err := record.Text(d, folder); err == nil && session.Phase(e.Phase) == session.Ended {
 		s := string(text)
 		e.Text = &s
 	}
@@ -116,7 +116,7 @@ func (v *resultVerb) Run(a *app) error {
 	case e.EndedAt == nil:
 		return untaken(e)
 	}
-	text, err := readText(d, folder)
+	text, err := record.Text(d, folder)
 	if err != nil {
 		return err
 	}

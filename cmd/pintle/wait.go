@@ -49,7 +49,7 @@ func (a *app) waitFor(ctx context.Context, d *state.Dir, t target) (w waited) {
 	if w.err = t.err; w.err != nil {
 		return w
 	}
-	st, err := state.Read[record.Status](d, record.StatusFile(t.folder))
+	st, err := record.StatusOf(d, t.folder)
 	if err == nil && session.Phase(st.Phase) == session.Ended {
 		if w.execution, w.err = record.View(d, t.folder); session.Phase(w.execution.Phase) == session.Ended {
 			return w

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pintle/pintle/internal/crash"
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
@@ -23,33 +24,101 @@ type Claimed struct {
 // Claim records an order under its key, or finds what is recorded. Of two claims of one key one comes
 // first and the other joins it. attempt is the caller's --attempt, 0 without. fresh is called, before
 // anything is written, for an order whose key is free or whose next attempt would begin: rules that bind
-// new orders only go there.
+// new orders only go there, and what completes one.
 //
-// Errors: *api.Error with CodeConflict naming the fields that differ, CodeUnknown when only retry may go on;
-// what fresh returns; those of package state.
-func Claim(ctx context.Context, d *state.Dir, order Spec, attempt int, fresh func() error) (Claimed, error) {
+// Errors: *api.Error with CodeConflict naming the fields that differ, CodeUnknown when only retry may go on,
+// CodeArchived when a further attempt is asked for of what is archived; what fresh returns; those of package state.
+func Claim(ctx context.Context, d *state.Dir, order Spec, attempt int, fresh func(*Spec) error) (Claimed, error) {
 	c := Claimed{Folder: session.Folder(order.Controller, order.ID)}
-	ended, err := c.before(d, order, attempt, fresh)
-	if err != nil {
+	if err := c.look(d, order, attempt); err != nil || c.Verdict != session.Begin {
 		return c, err
 	}
-	if err := d.Mkdir("executions", c.Folder); err != nil {
+	if err := fresh(&order); err != nil {
 		return c, err
 	}
-	err = state.Update(ctx, d, SpecFile(c.Folder), func(s *Spec) error {
-		if err := c.settle(s, order, attempt, ended); err != nil {
+	err := locked(ctx, d, c.Folder, func() error {
+		crash.At("record.claim")
+		if err := c.look(d, order, attempt); err != nil || c.Verdict != session.Begin {
+			return err // another one came first
+		}
+		if err := d.Mkdir("executions", c.Folder); err != nil {
 			return err
 		}
-		c.Spec = *s
-		return nil
+		return state.Put(ctx, d, SpecFile(c.Folder), c.Spec)
 	})
 	return c, err
 }
 
+// look decides an order against the records as they are. Without the lock it can only be outrun by another claim.
+func (c *Claimed) look(d *state.Dir, order Spec, attempt int) error {
+	folder, err := Locate(d, hashOf(c.Folder))
+	c.Spec = Spec{}
+	if errors.Is(err, fs.ErrNotExist) {
+		c.Folder = hashOf(c.Folder)
+		return c.settle(&c.Spec, order, attempt, ending{})
+	}
+	if err != nil {
+		return err
+	}
+	c.Folder = folder
+	if buried, err := c.exhume(d, order, attempt); buried || err != nil {
+		return err
+	}
+	spec, err := SpecOf(d, folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c.look(d, order, attempt) // it was moved meanwhile
+	}
+	if err != nil {
+		return err
+	}
+	ended, err := endingOf(d, folder)
+	if err != nil {
+		return err
+	}
+	c.Spec = spec
+	if err := c.settle(&c.Spec, order, attempt, ended); err != nil {
+		return err
+	}
+	if c.Verdict == session.Begin && (ended.archived || IsArchived(folder)) {
+		return archivedError(spec.ID, ended.workspace)
+	}
+	return nil
+}
+
+// exhume decides against a tombstone, if that is what is left.
+func (c *Claimed) exhume(d *state.Dir, order Spec, attempt int) (bool, error) {
+	if !IsArchived(c.Folder) {
+		return false, nil
+	}
+	t, err := state.Read[Tombstone](d, TombstoneFile(c.Folder))
+	if err != nil {
+		return false, ignoreAbsent(err)
+	}
+	if t.Payload != Fingerprint(order.Payload) {
+		return true, api.E(api.CodeConflict, "%s was given before with another order, whose record has expired", t.ID).
+			WithNext("pintle rm " + Quote(t.ID) + " frees the key; or choose another --id")
+	}
+	c.Spec, c.New = order, false
+	c.Spec.Desired.Attempt = t.Attempt
+	if c.Verdict = session.Decide(t.Attempt, session.Outcome(t.Outcome), attempt); c.Verdict != session.Replay {
+		return true, api.E(api.CodeArchived, "%s is archived, and its record has expired", t.ID).
+			WithNext("pintle rm " + Quote(t.ID) + " frees the key")
+	}
+	return true, nil
+}
+
+// archivedError refuses what would go on in something archived (case 28).
+func archivedError(id, workspace string) error {
+	return api.E(api.CodeArchived, "%s is archived", id).WithNext("pintle workspace restore " + workspace)
+}
+
 // ending is the outcome of an attempt that has ended.
 type ending struct {
-	attempt int
-	outcome session.Outcome
+	attempt   int
+	outcome   session.Outcome
+	archived  bool
+	workspace string
+	id        string
 }
 
 // of returns the outcome if it is that of the newest attempt that was ordered.
@@ -60,39 +129,15 @@ func (e ending) of(s Spec) session.Outcome {
 	return ""
 }
 
-// before looks at the records without a lock. What it finds can be outrun, but only by another claim,
-// which settle sees in the spec under the lock.
-func (c *Claimed) before(d *state.Dir, order Spec, attempt int, fresh func() error) (ending, error) {
-	spec, err := state.Read[Spec](d, SpecFile(c.Folder))
-	if errors.Is(err, fs.ErrNotExist) {
-		return ending{}, fresh()
-	}
-	if err != nil {
-		return ending{}, err
-	}
-	ended, err := endingOf(d, c.Folder)
-	if err != nil {
-		return ended, err
-	}
-	probe := spec
-	if err := c.settle(&probe, order, attempt, ended); err != nil {
-		return ended, err
-	}
-	if c.Verdict == session.Begin {
-		return ended, fresh()
-	}
-	return ended, nil
-}
-
 func endingOf(d *state.Dir, folder string) (ending, error) {
-	st, err := state.Read[Status](d, StatusFile(folder))
+	st, err := StatusOf(d, folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ending{}, nil
 	}
 	if err != nil || session.Phase(st.Phase) != session.Ended {
 		return ending{}, err
 	}
-	return ending{st.Attempt, session.Outcome(st.Outcome)}, nil
+	return ending{st.Attempt, session.Outcome(st.Outcome), st.ArchivedAt != nil, st.Workspace, st.ID}, nil
 }
 
 // settle decides an order against the record under the lock.
@@ -138,7 +183,13 @@ func Retry(ctx context.Context, d *state.Dir, folder string, bootID string, cloc
 	if err != nil {
 		return err
 	}
+	if ended.archived || IsArchived(folder) {
+		return archivedError(ended.id, ended.workspace)
+	}
 	return state.Update(ctx, d, SpecFile(folder), func(s *Spec) error {
+		if s.Version == 0 {
+			return archivedError(ended.id, ended.workspace) // since we looked
+		}
 		if ended.of(*s) == "" {
 			return api.E(api.CodeBusy, "%s has not ended: its attempt %d goes on", s.ID, s.Desired.Attempt).
 				WithNext("pintle wait " + Quote(s.ID))
@@ -156,6 +207,9 @@ func Retry(ctx context.Context, d *state.Dir, folder string, bootID string, cloc
 // a stop overrides an interrupt. It reports whether anything was recorded: false for a repeat.
 func Cancel(ctx context.Context, d *state.Dir, folder string, c api.Cancel) (recorded bool, err error) {
 	err = state.Update(ctx, d, SpecFile(folder), func(s *Spec) error {
+		if s.Version == 0 {
+			return errMoved
+		}
 		was := s.Desired.Cancel
 		if was != nil && was.Attempt == s.Desired.Attempt && (was.Action == c.Action || was.Action == "stop") {
 			return nil
@@ -164,8 +218,14 @@ func Cancel(ctx context.Context, d *state.Dir, folder string, c api.Cancel) (rec
 		s.Desired.Cancel = &c
 		return nil
 	})
+	if errors.Is(err, errMoved) {
+		return false, nil
+	}
 	return recorded, err
 }
+
+// errMoved is for records that were archived since somebody looked, so what they were about has ended.
+var errMoved = errors.New("it was archived meanwhile")
 
 // Quote makes an id one shell word, for commands that messages suggest.
 func Quote(id string) string {

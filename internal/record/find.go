@@ -37,15 +37,13 @@ func Folders(d *state.Dir) ([]string, error) {
 // or its unique prefix of 4 digits or more. Of the executions of a session or workspace the newest is meant.
 // *api.Error: CodeNotFound, CodeAmbiguous with the candidates.
 func Find(d *state.Dir, id string) (string, error) {
-	folder := session.Folder(session.Local, id)
-	_, err := os.Stat(d.Path(SpecFile(folder)))
-	if err == nil {
+	folder, err := Locate(d, FolderOf(id))
+	switch {
+	case err == nil:
 		return folder, nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
+	case !errors.Is(err, fs.ErrNotExist):
 		return "", fmt.Errorf("look up %s: %w", id, err)
-	}
-	if session.Generated(id) {
+	case session.Generated(id):
 		return findPrefix(d, id)
 	}
 	return "", notFound(id)
@@ -60,6 +58,16 @@ func findPrefix(d *state.Dir, prefix string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	found := newest(d, prefix, folders)
+	if len(found) == 0 { // those are many, and seldom meant
+		found = newest(d, prefix, archivedFolders(d))
+	}
+	id, err := only(prefix, slices.Collect(maps.Keys(found)))
+	return found[id].Folder, err
+}
+
+// newest are the executions that have an id which the prefix may mean: of each id the newest one.
+func newest(d *state.Dir, prefix string, folders []string) map[string]Listed {
 	found := map[string]Listed{}
 	for _, folder := range folders {
 		e, _ := View(d, folder) // its ids, also of what cannot be read whole
@@ -70,8 +78,18 @@ func findPrefix(d *state.Dir, prefix string) (string, error) {
 			}
 		}
 	}
-	id, err := only(prefix, slices.Collect(maps.Keys(found)))
-	return found[id].Folder, err
+	return found
+}
+
+// archivedFolders are those that were archived and whose keys were not freed.
+func archivedFolders(d *state.Dir) (folders []string) {
+	entries, _ := os.ReadDir(d.Path(archivedDir))
+	for _, e := range entries {
+		if _, removed := removedAt(e.Name()); !removed {
+			folders = append(folders, inArchive(e.Name()))
+		}
+	}
+	return folders
 }
 
 // only is the one of the ids that a prefix may mean.

@@ -138,13 +138,13 @@ type Runtime struct {
 }
 
 // SpecFile is the path of an execution's spec.json.
-func SpecFile(folder string) string { return "executions/" + folder + "/spec.json" }
+func SpecFile(folder string) string { return dirOf(folder) + "/spec.json" }
 
 // StatusFile is the path of an execution's status.json.
-func StatusFile(folder string) string { return "executions/" + folder + "/status.json" }
+func StatusFile(folder string) string { return dirOf(folder) + "/status.json" }
 
 // TextFile is the path of an execution's result text.
-func TextFile(folder string) string { return "executions/" + folder + "/text" }
+func TextFile(folder string) string { return dirOf(folder) + "/text" }
 
 // SessionFile is the path of a session's session.json.
 func SessionFile(id string) string { return "sessions/" + id + "/session.json" }

@@ -34,7 +34,7 @@ func order(id string) Spec {
 	}
 }
 
-func fine() error { return nil }
+func fine(*Spec) error { return nil }
 
 func claim(t *testing.T, d *state.Dir, id string, attempt int) Claimed {
 	t.Helper()
@@ -149,7 +149,7 @@ func TestX4_OtherPayloadIsAConflictAndChangesNothing(t *testing.T) {
 	}
 	other := order("k")
 	other.Payload.Argv, other.Payload.Model = []string{"false"}, "m"
-	_, err = Claim(t.Context(), d, other, 7, func() error { return errors.New("rules of new orders") })
+	_, err = Claim(t.Context(), d, other, 7, func(*Spec) error { return errors.New("rules of new orders") })
 	if diff := cmp.Diff([]string{"argv", "model"}, wantCode(t, err, api.CodeConflict).Fields); diff != "" {
 		t.Error(diff)
 	}
@@ -161,7 +161,7 @@ func TestX4_OtherPayloadIsAConflictAndChangesNothing(t *testing.T) {
 func TestX4_RulesOfNewOrdersDoNotBindARepeat(t *testing.T) {
 	d := open(t)
 	refuse := errors.New("unknown provider")
-	refused := func() error { return refuse }
+	refused := func(*Spec) error { return refuse }
 	if _, err := Claim(t.Context(), d, order("k"), 0, refused); !errors.Is(err, refuse) {
 		t.Errorf("%v, want the rule's error", err)
 	}

@@ -18,6 +18,16 @@ import (
 // nothing, and never shows a stored "running" for what is dead. With an error from a file of its runtime, which
 // leaves untold how it is, come its ids as they are on record.
 func View(d *state.Dir, folder string) (api.Execution, error) {
+	return moving(d, folder, func(folder string) (api.Execution, error) { return look(d, folder) })
+}
+
+func look(d *state.Dir, folder string) (api.Execution, error) {
+	if IsArchived(folder) {
+		t, err := state.Read[Tombstone](d, TombstoneFile(folder))
+		if !errors.Is(err, fs.ErrNotExist) {
+			return t.execution(), err
+		}
+	}
 	st, err := state.Read[Status](d, StatusFile(folder))
 	if errors.Is(err, fs.ErrNotExist) {
 		spec, err := SpecOf(d, folder)

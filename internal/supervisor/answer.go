@@ -15,7 +15,6 @@ import (
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/providers"
 	"github.com/pintle/pintle/rpc/api"
-	"github.com/pintle/pintle/state"
 )
 
 // question is an answer on its way to the run that asked.
@@ -59,7 +58,7 @@ func (s *Supervisor) answerTo(ctx context.Context, a api.Answer) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := state.Read[record.Status](s.dir, record.StatusFile(folder))
+	st, err := record.StatusOf(s.dir, folder)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +86,7 @@ func (r *run) deliver(ctx context.Context, q question) (any, error) {
 		if r.s.ctx.Err() != nil {
 			return nil, api.E(api.CodeStopping, "the supervisor leaves")
 		}
-		st, err := state.Read[record.Status](r.s.dir, record.StatusFile(r.folder))
+		st, err := record.StatusOf(r.s.dir, r.folder)
 		if err := cmp.Or(r.failure(), err); err != nil {
 			return nil, err
 		}
@@ -115,7 +114,7 @@ func (s *Supervisor) asked(id string) (folder, permission string, err error) {
 	folder, err = record.Find(s.dir, id)
 	switch {
 	case err == nil:
-		st, err := state.Read[record.Status](s.dir, record.StatusFile(folder))
+		st, err := record.StatusOf(s.dir, folder)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", "", err
 		}
@@ -191,7 +190,7 @@ func (s *Supervisor) named(prefix string) (folder, permission string, err error)
 	found := maps.Clone(s.asks)
 	s.mu.Unlock()
 	for _, folder := range folders {
-		st, err := state.Read[record.Status](s.dir, record.StatusFile(folder))
+		st, err := record.StatusOf(s.dir, folder)
 		if err != nil {
 			continue // what it says nobody knows
 		}

@@ -230,7 +230,7 @@ func (s *Supervisor) recover(ctx context.Context, c api.Recover) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := state.Read[record.Status](s.dir, record.StatusFile(folder))
+	st, err := record.StatusOf(s.dir, folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s.ensure(folder).view() // nothing of it was begun that could be uncertain
 	}

@@ -69,7 +69,7 @@ func (s *Supervisor) order(t *testing.T, change func(*record.Spec)) *run {
 	if change != nil {
 		change(&order)
 	}
-	c, err := record.Claim(t.Context(), s.dir, order, 0, func() error { return nil })
+	c, err := record.Claim(t.Context(), s.dir, order, 0, func(*record.Spec) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

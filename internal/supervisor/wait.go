@@ -9,7 +9,6 @@ import (
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/rpc/api"
-	"github.com/pintle/pintle/state"
 )
 
 // wait answers once the attempt has ended, or waits for somebody. A later one may have been ordered by then, and
@@ -117,7 +116,7 @@ func (s *Supervisor) ended(ctx context.Context, folder string) error {
 		return err
 	}
 	for {
-		st, err := state.Read[record.Status](s.dir, record.StatusFile(folder))
+		st, err := record.StatusOf(s.dir, folder)
 		past := st.Attempt > spec.Desired.Cancel.Attempt
 		if past || (st.Attempt == spec.Desired.Cancel.Attempt && session.Phase(st.Phase) == session.Ended) {
 			return nil

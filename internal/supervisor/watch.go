@@ -10,7 +10,6 @@ import (
 	"github.com/pintle/pintle/internal/proc"
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
-	"github.com/pintle/pintle/state"
 )
 
 // period is how often the records are looked at for what no verb told: it died between recording an order
@@ -93,7 +92,7 @@ func (s *Supervisor) findOrders() {
 
 // unended reports whether an execution has not ended. The spec is only read where the status does not tell.
 func (s *Supervisor) unended(folder string) (bool, error) {
-	st, err := state.Read[record.Status](s.dir, record.StatusFile(folder))
+	st, err := record.StatusOf(s.dir, folder)
 	if err == nil && session.Phase(st.Phase) != session.Ended {
 		return true, nil
 	}

@@ -45,6 +45,9 @@ const (
 	CodeClientGone        Code = "client_gone" // said goodbye with requests pending
 	CodeHello             Code = "hello_expected"
 	CodeAbandoned         Code = "request_cancelled" // the asker cancelled the request
+	CodeArchived          Code = "archived"
+	CodeDirty             Code = "workspace_dirty"
+	CodeOccupied          Code = "workspace_busy"
 	CodeInternal          Code = "internal"
 	CodeParse             Code = "parse_error"
 	CodeRequest           Code = "invalid_request"
@@ -95,6 +98,9 @@ var table = map[Code]struct{ wire, exit int }{
 	CodeOptions:           {4130, 2},
 	CodePolicy:            {4131, 2},
 	CodeClientGone:        {4132, 12},
+	CodeArchived:          {4134, 6},
+	CodeDirty:             {4135, 6},
+	CodeOccupied:          {4136, 7},
 }
 
 // Wire is the JSON-RPC number of the code.

@@ -140,41 +140,43 @@ type Leave struct {
 
 // Execution is a run as everybody sees it. What is absent is left out; fields are only added.
 type Execution struct {
-	ID           string            `json:"id"`
-	Controller   string            `json:"controller"`
-	Session      string            `json:"session,omitempty"`
-	Provider     string            `json:"provider"`
-	AgentVersion string            `json:"agentVersion,omitempty"`
-	Model        string            `json:"model,omitempty"`
-	Conversation string            `json:"conversation,omitempty"`
-	Phase        string            `json:"phase"`
-	Outcome      string            `json:"outcome,omitempty"`
-	ExitCode     *int              `json:"exitCode,omitempty"`
-	Text         *string           `json:"text,omitempty"`
-	Output       json.RawMessage   `json:"output,omitempty"`
-	Cause        *Cause            `json:"cause,omitempty"`
-	Replayed     bool              `json:"replayed,omitempty"`
-	Attempt      int               `json:"attempt"`
-	Attempts     []Attempt         `json:"attempts,omitempty"`
-	Fence        int64             `json:"fence,omitempty"`
-	Cwd          string            `json:"cwd"`
-	Workspace    string            `json:"workspace,omitempty"`
-	Worktree     string            `json:"worktree,omitempty"`
-	Branch       string            `json:"branch,omitempty"`
-	Base         string            `json:"base,omitempty"`
-	Head         string            `json:"head,omitempty"`
-	Changes      *Changes          `json:"changes,omitempty"`
-	Labels       map[string]string `json:"labels,omitempty"`
-	CreatedAt    time.Time         `json:"createdAt"`
-	StartedAt    *time.Time        `json:"startedAt,omitempty"`
-	EndedAt      *time.Time        `json:"endedAt,omitempty"`
-	ArchivedAt   *time.Time        `json:"archivedAt,omitempty"`
-	Usage        *Usage            `json:"usage,omitempty"`
-	Permissions  []Permission      `json:"permissions,omitempty"` // pending
-	WaitingFor   *WaitingFor       `json:"waitingFor,omitempty"`
-	Next         string            `json:"next,omitempty"`
-	Runtime      *Runtime          `json:"runtime,omitempty"`
-	Cancel       *Cancel           `json:"cancel,omitempty"`
+	ID           string          `json:"id"`
+	Controller   string          `json:"controller"`
+	Session      string          `json:"session,omitempty"`
+	Provider     string          `json:"provider"`
+	AgentVersion string          `json:"agentVersion,omitempty"`
+	Model        string          `json:"model,omitempty"`
+	Conversation string          `json:"conversation,omitempty"`
+	Phase        string          `json:"phase"`
+	Outcome      string          `json:"outcome,omitempty"`
+	ExitCode     *int            `json:"exitCode,omitempty"`
+	Text         *string         `json:"text,omitempty"`
+	Output       json.RawMessage `json:"output,omitempty"`
+	Cause        *Cause          `json:"cause,omitempty"`
+	Replayed     bool            `json:"replayed,omitempty"`
+	// ResultExpired says that gc has left no more of it than that its key never launches again (X36).
+	ResultExpired bool              `json:"resultExpired,omitempty"`
+	Attempt       int               `json:"attempt"`
+	Attempts      []Attempt         `json:"attempts,omitempty"`
+	Fence         int64             `json:"fence,omitempty"`
+	Cwd           string            `json:"cwd"`
+	Workspace     string            `json:"workspace,omitempty"`
+	Worktree      string            `json:"worktree,omitempty"`
+	Branch        string            `json:"branch,omitempty"`
+	Base          string            `json:"base,omitempty"`
+	Head          string            `json:"head,omitempty"`
+	Changes       *Changes          `json:"changes,omitempty"`
+	Labels        map[string]string `json:"labels,omitempty"`
+	CreatedAt     time.Time         `json:"createdAt"`
+	StartedAt     *time.Time        `json:"startedAt,omitempty"`
+	EndedAt       *time.Time        `json:"endedAt,omitempty"`
+	ArchivedAt    *time.Time        `json:"archivedAt,omitempty"`
+	Usage         *Usage            `json:"usage,omitempty"`
+	Permissions   []Permission      `json:"permissions,omitempty"` // pending
+	WaitingFor    *WaitingFor       `json:"waitingFor,omitempty"`
+	Next          string            `json:"next,omitempty"`
+	Runtime       *Runtime          `json:"runtime,omitempty"`
+	Cancel        *Cancel           `json:"cancel,omitempty"`
 }
 
 // Cause is why an execution did not complete, or, for a command, its exit status.
