@@ -23,7 +23,7 @@ var arrows = map[string]struct {
 	why string
 }{
 	"cmd/pintle": {[]string{"internal/config", "internal/crash", "internal/environ", "internal/proc", "internal/record", "internal/session",
-		"internal/shim", "internal/supervisor", "providers", "providers/*", "rpc", "rpc/api", "state", "state/journal",
+		"internal/shim", "internal/supervisor", "providers", "providers/*", "rpc", "rpc/api", "state", "state/journal", "worktree",
 		"github.com/alecthomas/kong", "github.com/google/renameio/v2", "golang.org/x/sys/*"},
 		"the verbs tie all together; heavy dependencies stay out of the base binary"},
 	"internal/config":    {[]string{"github.com/BurntSushi/toml"}, "files and the environment come in, values go out"},
@@ -31,7 +31,7 @@ var arrows = map[string]struct {
 	"internal/environ":   {nil, "is pure: the environment comes in as an argument"},
 	"internal/fakemodel": {nil, "is a stranger's server: it knows nothing of pintle"},
 	"internal/proc":      {[]string{"golang.org/x/sys/*"}, "knows processes and nothing of pintle; the only one that signals"},
-	"internal/record": {[]string{"internal/proc", "internal/session", "internal/shim", "rpc/api", "state"},
+	"internal/record": {[]string{"internal/crash", "internal/proc", "internal/session", "internal/shim", "rpc/api", "state", "worktree"},
 		"short-lived verbs use it too, which start nothing and need no supervisor"},
 	"internal/session": {nil, "is pure: no I/O, no clock, the standard library alone"},
 	"internal/shim":    {[]string{"internal/crash", "internal/proc", "state", "golang.org/x/sys/*"}, "stays small: there may be hundreds of it"},

@@ -25,6 +25,9 @@ type Spec struct {
 	Limits      Limits            `json:"limits"`
 	Environment Environment       `json:"environment"`
 	Desired     Desired           `json:"desired"`
+	Tree        *TreeOrder        `json:"tree,omitempty"` // nil: it runs where it is told, and nothing is made
+	// Chore is of an execution that pintle gave itself: it works in that workspace and is nobody's to list.
+	Chore *Chore `json:"chore,omitempty"`
 }
 
 // Limits bound a run and are no part of its identity.
@@ -33,6 +36,8 @@ type Limits struct {
 	IdleTimeout time.Duration `json:"idleTimeout,omitempty"`
 	Retries     int           `json:"retries,omitempty"` // of what had begun (B2)
 	Warm        time.Duration `json:"warm,omitempty"`    // how long the agent's process is kept for the session's next run
+	// Archive says that the run is archived at its end, if it completed (--rm).
+	Archive bool `json:"archive,omitempty"`
 	// Attended says that the order was given at a terminal, where somebody answers what the agent asks for.
 	Attended bool `json:"attended,omitempty"`
 }
@@ -72,6 +77,8 @@ type Status struct {
 	Resume  string `json:"resume,omitempty"`
 	// Spent is what the tries before this one have cost.
 	Spent api.Usage `json:"spent,omitzero"`
+	// Leaving says that the run is to be archived now (--rm).
+	Leaving bool `json:"leaving,omitempty"`
 	// Resolved are the permissions of the attempt that were answered, or have lapsed, the newest last.
 	Resolved []api.Answered `json:"resolved,omitempty"`
 }
@@ -85,6 +92,15 @@ type Workspace struct {
 	Branch     string `json:"branch,omitempty"`
 	Base       string `json:"base,omitempty"`
 	Head       string `json:"head,omitempty"`
+	// Session is whose it is; "" of one that was made for itself. CreatedAt is absent in records of before there were worktrees.
+	Session   string    `json:"session,omitempty"`
+	CreatedAt time.Time `json:"createdAt,omitzero"`
+	// Worktree is the record of the worktree of pintle's in which it is, and Root that one's directory.
+	Worktree   string     `json:"worktree,omitempty"`
+	Root       string     `json:"root,omitempty"`
+	ArchivedAt *time.Time `json:"archivedAt,omitempty"`
+	// Report is what became of it when it was archived last.
+	Report *api.Report `json:"report,omitempty"`
 }
 
 // Session is session.json.
@@ -101,6 +117,16 @@ type Session struct {
 	Conversation string `json:"conversation,omitempty"`
 	// Queue are the executions that have not ended, in the order in which they have their turn.
 	Queue []Turn `json:"queue,omitempty"`
+	// Runs are the executions that have been in it, the oldest first.
+	Runs       []string   `json:"runs,omitempty"`
+	ArchivedAt *time.Time `json:"archivedAt,omitempty"` // from when on nothing goes on in it
+}
+
+// Join notes that an execution is one of the session's.
+func (s *Session) Join(folder string) {
+	if !slices.Contains(s.Runs, folder) {
+		s.Runs = append(s.Runs, folder)
+	}
 }
 
 // Turn is an execution's place in the queue of its session.

@@ -55,7 +55,7 @@ var moves = map[Phase][]Phase{
 	"":        {Queued, Claimed},
 	Queued:    {Claimed, Running, Ended}, // running: in a process that was kept
 	Claimed:   {Workspace, Started, Running, Waiting, Ended},
-	Workspace: {Started, Waiting, Ended},
+	Workspace: {Started, Running, Waiting, Ended},
 	Started:   {Prompted, Running, Waiting, Ended},
 	Prompted:  {Running, Waiting, Ended},
 	Running:   {Waiting, Ended},

@@ -16,6 +16,12 @@ type Payload struct {
 	AgentArgs  []string          `json:"agentArgs,omitempty"`
 	Cwd        string            `json:"cwd,omitempty"`
 	Session    string            `json:"session,omitempty"`
+	Worktree   bool              `json:"worktree,omitempty"`
+	Branch     string            `json:"branch,omitempty"`   // of the worktree, made for it
+	Base       string            `json:"base,omitempty"`     // which it is made from
+	Checkout   string            `json:"checkout,omitempty"` // a branch that is there
+	Pull       int               `json:"pr,omitempty"`       // a pull request's number
+	Reuse      string            `json:"worktreeReuse,omitempty"`
 	Approve    string            `json:"approve,omitempty"`
 	Unattended string            `json:"unattended,omitempty"`
 	Env        []string          `json:"env,omitempty"`    // names and globs of --env, NAME=<hash> for a value

@@ -134,7 +134,7 @@ func (r *run) reserve() error {
 	}
 	r.st.RuntimeID, r.st.WaitingFor = newID("x"), nil
 	phase := session.Phase(r.st.Phase)
-	if phase != session.Running { // it may have been about to have a process that was kept
+	if phase != session.Running && phase != session.Workspace { // it may have been about to have a process that was kept
 		phase = session.Claimed
 	}
 	if err := r.save(phase); err != nil || unused == "" {

@@ -48,6 +48,7 @@ const (
 	CodeArchived          Code = "archived"
 	CodeDirty             Code = "workspace_dirty"
 	CodeOccupied          Code = "workspace_busy"
+	CodeLocked            Code = "worktree_locked"
 	CodeInternal          Code = "internal"
 	CodeParse             Code = "parse_error"
 	CodeRequest           Code = "invalid_request"
@@ -101,6 +102,7 @@ var table = map[Code]struct{ wire, exit int }{
 	CodeArchived:          {4134, 6},
 	CodeDirty:             {4135, 6},
 	CodeOccupied:          {4136, 7},
+	CodeLocked:            {4137, 7},
 }
 
 // Wire is the JSON-RPC number of the code.

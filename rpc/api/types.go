@@ -21,8 +21,14 @@ const (
 	MethodWait       = "execution/wait"      // Wait → Execution, once it ended or waits for somebody
 	MethodStop       = "execution/stop"      // Control → Controlled, once it is proven
 	MethodInterrupt  = "execution/interrupt" // Control → Controlled, once no turn runs
+	MethodArchive    = "execution/archive"   // Archive → Archived, once it is done
 	MethodRecover    = "execution/recover"   // Recover → Execution
 	MethodAnswer     = "session/answer"      // Answer → Answered, once the answer counts
+	MethodWsCreate   = "workspace/create"    // CreateWorkspace → Workspace
+	MethodWsList     = "workspace/list"      // List → []Workspace
+	MethodWsGet      = "workspace/get"       // Target → Workspace
+	MethodWsArchive  = "workspace/archive"   // Archive → Archived
+	MethodWsRestore  = "workspace/restore"   // Target → Restored
 	MethodProviders  = "provider/list"       // nothing → []Provider
 	MethodStatus     = "supervisor/status"   // nothing → Supervisor
 	MethodSupervisor = "supervisor/stop"     // Leave → nothing
@@ -125,6 +131,81 @@ type Controlled struct {
 	Action      string  `json:"action"`
 	Success     bool    `json:"success"`
 	Error       *string `json:"error"`
+}
+
+// Archive asks for an archive, of an execution's session or of a workspace.
+type Archive struct {
+	ID          string `json:"id"`
+	RefuseDirty bool   `json:"refuseDirty,omitempty"` // rather than keep what git would not find again (X22)
+	Reason      string `json:"reason,omitempty"`
+}
+
+// Archived answers an archive: what a control's answer has, and the report (X12).
+type Archived struct {
+	Controlled
+	Report Report `json:"report"`
+}
+
+// Report is what became of a workspace.
+type Report struct {
+	Workspace  string     `json:"workspace"`
+	Executions []string   `json:"executions,omitempty"` // archived with it
+	ArchivedAt *time.Time `json:"archivedAt,omitempty"`
+	Worktree   string     `json:"worktree,omitempty"`   // the directory of pintle's in which it was; a checkout of the user's stays as it is
+	Removed    bool       `json:"removed,omitempty"`    // that directory is gone
+	SharedWith []string   `json:"sharedWith,omitempty"` // workspaces that are still in it
+	Kept       *Kept      `json:"kept,omitempty"`
+	Cleanup    *Cause     `json:"cleanup,omitempty"` // of a clean-up that failed
+	Pending    *Stuck     `json:"pending,omitempty"` // why the directory is still there
+	Next       string     `json:"next,omitempty"`
+}
+
+// Kept is where what git would not find again was kept (X21).
+type Kept struct {
+	Ref          string   `json:"ref,omitempty"`
+	Commit       string   `json:"commit,omitempty"`
+	State        []string `json:"state,omitempty"`   // operations in progress
+	Changed      int      `json:"changed,omitempty"` // files: changed, staged or untracked
+	Files        []string `json:"files,omitempty"`   // ignored files that were kept, in the state directory
+	Ignored      []string `json:"ignored,omitempty"` // ignored files and directories/ that were not, the first of them
+	IgnoredCount int      `json:"ignoredCount,omitempty"`
+}
+
+// Stuck is why a directory could not be removed, and what becomes of it.
+type Stuck struct {
+	Code    Code      `json:"code"` // workspace_busy, worktree_locked, or internal
+	Message string    `json:"message"`
+	Tries   int       `json:"tries"`
+	At      time.Time `json:"at"` // of the last try
+}
+
+// CreateWorkspace asks for a workspace without a session. ID is the caller's choice, w- and 16 hex digits: a repeat makes
+// no second one.
+type CreateWorkspace struct {
+	ID   string          `json:"id"`
+	Cwd  string          `json:"cwd"`
+	Tree json.RawMessage `json:"tree,omitempty"` // a spec's tree
+}
+
+// Workspace is a directory that a session works in, or may.
+type Workspace struct {
+	ID         string     `json:"id"`
+	Cwd        string     `json:"cwd"`
+	Session    string     `json:"session,omitempty"`
+	Repository string     `json:"repository,omitempty"`
+	Worktree   string     `json:"worktree,omitempty"` // root of the worktree of pintle's that it is in
+	Branch     string     `json:"branch,omitempty"`
+	Base       string     `json:"base,omitempty"`
+	Head       string     `json:"head,omitempty"`
+	CreatedAt  *time.Time `json:"createdAt,omitempty"`
+	ArchivedAt *time.Time `json:"archivedAt,omitempty"`
+	Report     *Report    `json:"report,omitempty"`
+}
+
+// Restored answers a restore. Notes say what could not be as it was.
+type Restored struct {
+	Workspace
+	Notes []string `json:"notes,omitempty"`
 }
 
 // Recover ends an ownership that could not be decided (R8).

@@ -1,0 +1,106 @@
+package record
+
+import (
+	"time"
+
+	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/worktree"
+)
+
+// TreeOrder is how an execution's worktree is to be made, as the verb found out when the order was given: what the words
+// of the order meant then is what they mean over any crash.
+type TreeOrder struct {
+	Repository string `json:"repository"`        // the common git directory
+	Source     string `json:"source,omitempty"`  // root of the caller's checkout, from which Copy is taken; "" in a bare one
+	Sub        string `json:"sub,omitempty"`     // of the caller's directory, below that root
+	Commit     string `json:"commit"`            // what is checked out
+	Branch     string `json:"branch,omitempty"`  // the name that is wanted
+	Own        bool   `json:"own,omitempty"`     // it is made at Commit; else it is there
+	Reuse      string `json:"reuse,omitempty"`   // reuse or fail: what a worktree of pintle's on that branch means
+	Program    string `json:"program,omitempty"` // a relative path to be resolved in the worktree
+	Recipe
+}
+
+// Recipe is what the repository's .pintle.toml says, at the base commit.
+type Recipe struct {
+	Setup          []string      `json:"setup,omitempty"`
+	SetupTimeout   time.Duration `json:"setupTimeout,omitempty"`
+	Cleanup        []string      `json:"cleanup,omitempty"`
+	CleanupTimeout time.Duration `json:"cleanupTimeout,omitempty"`
+	Copy           []string      `json:"copy,omitempty"`
+	Keep           []string      `json:"keep,omitempty"`
+}
+
+// Chore is what pintle runs for itself in a workspace.
+type Chore struct {
+	Kind      string `json:"kind"` // setup or cleanup
+	Workspace string `json:"workspace"`
+	For       string `json:"for,omitempty"` // folder of the execution that waits for it
+}
+
+// Chores is the controller of what pintle gives itself to do.
+const Chores = "pintle"
+
+// The states of a worktree. From each only the next follows, but for ready, which an archive that is called off and a
+// restore come back to.
+const (
+	TreePlanned = "planned" // its names are fixed; it may be half made
+	TreeMade    = "made"    // it is there, and nothing has run in it but set-up
+	TreeReady   = "ready"   // work may have been done in it
+	TreeLeaving = "leaving" // nothing may refer to it any more; it goes
+	TreeGone    = "gone"    // its directory is away
+)
+
+// Worktree is worktrees/<id>.json: a worktree that pintle made.
+type Worktree struct {
+	Version    int       `json:"version"`
+	ID         string    `json:"id"`
+	State      string    `json:"state"`
+	Root       string    `json:"root"`
+	Dir        string    `json:"dir"`
+	Repository string    `json:"repository"`
+	Branch     string    `json:"branch,omitempty"`
+	Own        bool      `json:"own,omitempty"`
+	Commit     string    `json:"commit"`
+	CreatedAt  time.Time `json:"createdAt"`
+	// Workspaces are those that refer to it and are not archived (X20).
+	Workspaces []string `json:"workspaces,omitempty"`
+	Recipe     Recipe   `json:"recipe,omitzero"`
+	// Environment is what of the environment of who made it may be stored: clean-up gets that.
+	Environment Environment `json:"environment,omitzero"`
+	// Kept is where its work was kept, and As the workspace under whose name, before the directory goes.
+	Kept *worktree.Kept `json:"kept,omitempty"`
+	As   string         `json:"as,omitempty"`
+	// Kepts counts how often work was kept: each time under a name of its own.
+	Kepts int `json:"kepts,omitempty"`
+}
+
+// Tree is what package worktree is told of it.
+func (t Worktree) Tree(home string) worktree.Tree {
+	return worktree.Tree{
+		ID: t.ID, Home: home, Root: t.Root, Dir: t.Dir, Repository: t.Repository, Branch: t.Branch, Own: t.Own, Commit: t.Commit,
+	}
+}
+
+// Errand is pending/<workspace>.json: what was begun with a workspace and is not done.
+type Errand struct {
+	Version   int       `json:"version"`
+	Workspace string    `json:"workspace"`
+	Session   string    `json:"session,omitempty"`
+	Action    string    `json:"action"`           // archive, restore, or remove: what of an archive is left to do
+	Folder    string    `json:"folder,omitempty"` // the execution that was named
+	Refuse    bool      `json:"refuseDirty,omitempty"`
+	Reason    string    `json:"reason,omitempty"`
+	At        time.Time `json:"at"`
+	// Stuck is why a directory could not be removed yet.
+	Stuck *api.Stuck `json:"stuck,omitempty"`
+}
+
+// WorktreeFile is the path of a worktree's record.
+func WorktreeFile(id string) string { return "worktrees/" + id + ".json" }
+
+// ErrandFile is the path of what is pending with a workspace.
+func ErrandFile(workspace string) string { return "pending/" + workspace + ".json" }
+
+// KeptFile is the path of the files of a workspace that never go into git.
+func KeptFile(name string) string { return "kept/" + name + ".tar" }
