@@ -3,7 +3,8 @@
 // A file that cannot be read whole is an error that names file, line and key: a misspelt limit that is silently
 // not in force is worse than a verb that refuses to start. Flags win over the environment, and that over the
 // file; flags are the callers' business. Values of secrets are never read here: `[env] file` is read when a run
-// needs it, by Env.Read. A repository's .pintle.toml is another file with another reader.
+// needs it, by Env.Read. A repository's .pintle.toml is another file, which Repository reads: a
+// stranger may have written it.
 package config
 
 import (

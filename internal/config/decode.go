@@ -8,7 +8,7 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// Error is what is wrong in a file. Load returns it; the user mends the line.
+// Error is what is wrong in a file. Load and Repository return it; the user mends the line.
 type Error struct {
 	File    string
 	Line    int    // 0 where it belongs to no line
@@ -27,22 +27,28 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s", place, e.Problem)
 }
 
-// decode reads text over the defaults.
+// decode reads the user's configuration over the defaults.
 func decode(path, text string) (Config, error) {
 	c := Default()
-	meta, err := toml.Decode(text, &c)
+	meta, err := decodeInto(&c, path, text)
 	if err != nil {
-		return Config{}, refused(path, err)
-	}
-	if unknown := meta.Undecoded(); len(unknown) > 0 {
-		key := unknown[0]
-		return Config{}, &Error{path, lineOf(text, key), key.String(), "unknown key"}
-	}
-	if err := checkKeys(path, text, meta); err != nil {
 		return Config{}, err
 	}
 	c.path, c.sources = path, sources(path, text, meta.Keys())
-	return c, c.check(text)
+	return c, check(path, text, c.rules())
+}
+
+// decodeInto reads text over the defaults that are in the value, and refuses every key that it does not have.
+func decodeInto(value any, path, text string) (toml.MetaData, error) {
+	meta, err := toml.Decode(text, value)
+	if err != nil {
+		return meta, refused(path, err)
+	}
+	if unknown := meta.Undecoded(); len(unknown) > 0 {
+		key := unknown[0]
+		return meta, &Error{path, lineOf(text, key), key.String(), "unknown key"}
+	}
+	return meta, checkKeys(path, text, meta)
 }
 
 // checkKeys refuses what the library lets pass: keys in another case, and a value where a table with free names
@@ -113,11 +119,11 @@ func sources(path, text string, keys []toml.Key) map[string]string {
 }
 
 // check refuses values that have the right type and make no sense.
-func (c Config) check(text string) error {
-	for _, rule := range c.rules() {
+func check(path, text string, rules []rule) error {
+	for _, rule := range rules {
 		if rule.broken {
 			line := lineOf(text, strings.Split(rule.key, "."))
-			return &Error{c.path, line, rule.key, rule.want}
+			return &Error{path, line, rule.key, rule.want}
 		}
 	}
 	return nil
