@@ -1,6 +1,8 @@
-// Package worktree knows the git repository of a directory, and what was changed in it.
+// Package worktree knows the git repository of a directory, and what was changed in it, and makes and removes
+// worktrees.
 //
-// It asks git(1) and only reads: no command of it runs a hook, asks a question, writes an index or takes a lock.
+// It asks git(1). No command of it runs a hook or asks a question. What asks writes nothing and takes no lock, but for
+// Pull, which fetches objects. What makes or removes something is a method of Hold, the lock of a repository.
 // It trusts neither the caller's GIT_ variables nor the user's taste in output. It does not know sessions,
 // records or leases.
 package worktree

@@ -1,0 +1,145 @@
+package worktree
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// heads is where branches are.
+const heads = "refs/heads/"
+
+// Free returns want, or want-2, want-3 and so on: the first that can be made a branch. It is free as long as the
+// lock is held, as far as pintle is concerned; a user's own git asks nobody, and then Add says ErrTaken.
+func (h *Hold) Free(ctx context.Context, want string) (string, error) {
+	if err := validBranch(ctx, h.repository, want); err != nil {
+		return "", err
+	}
+	// A pattern stands for the reference of that name and all below it; * does not reach over a slash.
+	patterns := []string{heads + want, heads + want + "-*", heads + want + "-*/**"}
+	there, err := h.branches(ctx, append(patterns, above(want)...)...)
+	if err != nil {
+		return "", err
+	}
+	for _, parent := range above(want) {
+		if there[parent] {
+			return "", fmt.Errorf("branch %s: %w: %s is a branch", want, ErrTaken, strings.TrimPrefix(parent, heads))
+		}
+	}
+	name := want
+	for n := 2; occupied(there, heads+name); n++ {
+		name = fmt.Sprintf("%s-%d", want, n)
+	}
+	return name, nil
+}
+
+// validBranch asks git whether a name may be a branch's. It would take @{-1} for the branch before this one.
+func validBranch(ctx context.Context, dir, name string) error {
+	out, err := git(ctx, dir, "check-ref-format", "--branch", name)
+	if err == nil && strings.TrimSuffix(string(out), "\n") != name {
+		err = fmt.Errorf("%q is no name for a branch", name)
+	}
+	return err
+}
+
+// above returns the references that a branch would lie below, of which none can be a branch itself.
+func above(branch string) (refs []string) {
+	for i, r := range branch {
+		if r == '/' {
+			refs = append(refs, heads+branch[:i])
+		}
+	}
+	return refs
+}
+
+// branches returns the references that match patterns.
+func (h *Hold) branches(ctx context.Context, patterns ...string) (map[string]bool, error) {
+	out, err := h.git(ctx, append([]string{"for-each-ref", "--format=%(refname)"}, patterns...)...)
+	there := map[string]bool{}
+	for _, ref := range strings.Fields(string(out)) {
+		there[ref] = true
+	}
+	return there, err
+}
+
+// occupied reports whether a reference is there, or one below it: both cannot be.
+func occupied(there map[string]bool, ref string) bool {
+	for name := range there {
+		if name == ref || strings.HasPrefix(name, ref+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// branch is where a branch points, and which worktree has it checked out.
+type branch struct {
+	commit, worktree string
+}
+
+// lookUp returns what a branch is; a branch that is not there has no commit. git says of a bare repository that its
+// HEAD were checked out, in the repository itself.
+func (h *Hold) lookUp(ctx context.Context, name string) (branch, error) {
+	out, err := h.git(ctx, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(worktreepath)%00", heads+name)
+	fields := strings.Split(string(out), "\x00")
+	for ; len(fields) > 3; fields = fields[3:] {
+		if strings.TrimPrefix(fields[0], "\n") != heads+name {
+			continue
+		}
+		b := branch{fields[1], fields[2]}
+		if b.worktree == h.repository {
+			b.worktree = ""
+		}
+		return b, err
+	}
+	return branch{}, err
+}
+
+// message is what the reflog of a branch says that was made for a worktree. It is how the branch is known again.
+func (t Tree) message() string { return "pintle: " + t.ID }
+
+// makeBranch makes the branch of a worktree, which must not be there. One that is there and that this made before it
+// was killed is as good.
+func (h *Hold) makeBranch(ctx context.Context, t Tree) error {
+	_, err := h.git(ctx, "update-ref", "--create-reflog", "-m", t.message(), heads+t.Branch, t.Commit, "")
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if ours, logErr := h.madeFor(ctx, t); ours || logErr != nil {
+		return logErr
+	}
+	there, listErr := h.branches(ctx, append(above(t.Branch), heads+t.Branch)...)
+	if listErr == nil && len(there) > 0 {
+		return fmt.Errorf("branch %s: %w: %w", t.Branch, ErrTaken, err)
+	}
+	return err
+}
+
+// madeFor reports whether a branch is there and was made for the worktree: the oldest entry of its reflog says so.
+// Where that has expired, in months, the branch counts as the user's.
+func (h *Hold) madeFor(ctx context.Context, t Tree) (bool, error) {
+	b, err := h.lookUp(ctx, t.Branch)
+	if err != nil || b.commit == "" {
+		return false, err
+	}
+	out, err := h.git(ctx, "log", "--walk-reflogs", "--format=%gs", heads+t.Branch, "--")
+	entries := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return err == nil && entries[len(entries)-1] == t.message(), err
+}
+
+// dropBranch deletes the branch if it was made for the worktree and nothing happened to it since: it is where it
+// was made, and no worktree has it checked out.
+func (h *Hold) dropBranch(ctx context.Context, t Tree) error {
+	if !t.Own || t.Branch == "" {
+		return nil
+	}
+	b, err := h.lookUp(ctx, t.Branch)
+	if err != nil || b.commit != t.Commit || b.worktree != "" {
+		return err
+	}
+	if ours, err := h.madeFor(ctx, t); err != nil || !ours {
+		return err
+	}
+	_, err = h.git(ctx, "update-ref", "-d", heads+t.Branch, t.Commit)
+	return err
+}
