@@ -57,6 +57,7 @@ func verbs() []verb {
 		{"doctor", func() any { return &doctorVerb{} }, "Check the state directory and what runs."},
 		{"supervise", func() any { return &superviseVerb{} }, "Hold agents' processes; started by itself when needed."},
 		{"config", func() any { return &configVerb{} }, "Print the configuration in force and where it comes from."},
+		{"trust", func() any { return &trustVerb{} }, "Trust what a repository's .pintle.toml does to worktrees."},
 		{"version", func() any { return &versionVerb{} }, "Print the version."},
 	}
 }

@@ -45,6 +45,7 @@ const (
 	CodeClientGone        Code = "client_gone" // said goodbye with requests pending
 	CodeHello             Code = "hello_expected"
 	CodeAbandoned         Code = "request_cancelled" // the asker cancelled the request
+	CodeUntrusted         Code = "untrusted" // a repository's .pintle.toml
 	CodeArchived          Code = "archived"
 	CodeDirty             Code = "workspace_dirty"
 	CodeOccupied          Code = "workspace_busy"
@@ -99,6 +100,7 @@ var table = map[Code]struct{ wire, exit int }{
 	CodeOptions:           {4130, 2},
 	CodePolicy:            {4131, 2},
 	CodeClientGone:        {4132, 12},
+	CodeUntrusted:         {4133, 5},
 	CodeArchived:          {4134, 6},
 	CodeDirty:             {4135, 6},
 	CodeOccupied:          {4136, 7},
