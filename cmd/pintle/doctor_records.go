@@ -37,6 +37,7 @@ var kinds = []kind{
 		`put a good one back, never move it away; of a shim that has died {"version":1,"state":"starting"} will do: outcome unknown`},
 	{"runtime", "runtimes/*/exit.json", readable[shim.Exit],
 		"put a good one back, or move it away: the run counts as one whose shim was killed"},
+	{"trust", "trusted/*.json", readable[record.TrustRecord], "move it away, and trust again what it held"},
 	{"archived run", "archived/*/status.json", readable[record.Status], "put a good one back, or move NAME away"},
 }
 

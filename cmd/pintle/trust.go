@@ -65,7 +65,7 @@ func (v *trustVerb) Run(a *app) error {
 		return err
 	}
 	if cfg.Empty() {
-		return v.nothing(a, repo.CommonDir, commit)
+		return v.nothing(a, repo.CommonDir, commit, cfg)
 	}
 	return v.trust(a, repo.CommonDir, commit, cfg)
 }
@@ -104,9 +104,9 @@ func reportOf(repository, commit string, cfg config.Repo, already bool) trustRep
 func array(values []string) []string { return append([]string{}, values...) }
 
 // nothing says that there is nothing to trust, which is no failure: a script need not know whether there is.
-func (v *trustVerb) nothing(a *app, repository, commit string) error {
+func (v *trustVerb) nothing(a *app, repository, commit string, cfg config.Repo) error {
 	if v.JSON {
-		a.print(reportOf(repository, commit, config.Repo{}, true))
+		a.print(reportOf(repository, commit, cfg, true))
 		return nil
 	}
 	a.say("nothing to trust: %s at %s has no commands and copies, or is not there", config.RepositoryFile, short(commit))
@@ -144,7 +144,7 @@ func recited(cfg config.Repo) string {
 		values []string
 	}{{"setup", w.Setup}, {"cleanup", w.Cleanup}, {"copy", w.Copy}} {
 		for _, value := range part.values {
-			fmt.Fprintf(&b, "%-9s%s\n", part.kind, strings.ReplaceAll(mute(value), "\n", "\n         "))
+			fmt.Fprintf(&b, "%-9s%s\n", part.kind, strings.ReplaceAll(mute(strings.TrimRight(value, "\n")), "\n", "\n         "))
 		}
 	}
 	return b.String()

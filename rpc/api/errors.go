@@ -45,7 +45,7 @@ const (
 	CodeClientGone        Code = "client_gone" // said goodbye with requests pending
 	CodeHello             Code = "hello_expected"
 	CodeAbandoned         Code = "request_cancelled" // the asker cancelled the request
-	CodeUntrusted         Code = "untrusted" // a repository's .pintle.toml
+	CodeUntrusted         Code = "untrusted"         // a repository's .pintle.toml
 	CodeArchived          Code = "archived"
 	CodeDirty             Code = "workspace_dirty"
 	CodeOccupied          Code = "workspace_busy"
