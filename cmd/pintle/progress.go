@@ -11,6 +11,7 @@ import (
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
 	"github.com/pintle/pintle/state/journal"
 )
 
@@ -63,7 +64,7 @@ func (f *follower) watch(ctx context.Context) <-chan string {
 
 // stage is where the attempt is now, as its supervisor knows it; "" if that tells nothing.
 func (f *follower) stage(ctx context.Context) string {
-	e, err := f.sight(ctx)
+	e, err := sight(ctx, f.d, f.c.Folder, f.c.Spec.ID)
 	switch {
 	case err != nil || e.Attempt != f.c.Spec.Desired.Attempt:
 		return ""
@@ -78,16 +79,16 @@ func (f *follower) stage(ctx context.Context) string {
 }
 
 // sight asks the supervisor, or looks at the record if none answers. It starts none: await does.
-func (f *follower) sight(ctx context.Context) (api.Execution, error) {
+func sight(ctx context.Context, d *state.Dir, folder, id string) (api.Execution, error) {
 	ctx, cancel := context.WithTimeout(ctx, helloLimit)
 	defer cancel()
-	c, _, err := dial(ctx, f.d)
+	c, _, err := dial(ctx, d)
 	if err != nil {
-		return record.View(f.d, f.c.Folder)
+		return record.View(d, folder)
 	}
 	defer c.Close()
 	var e api.Execution
-	err = c.Call(ctx, api.MethodGet, api.Target{ID: f.c.Spec.ID}, &e)
+	err = c.Call(ctx, api.MethodGet, api.Target{ID: id}, &e)
 	return e, err
 }
 
@@ -159,6 +160,8 @@ func reason(e api.Execution) string {
 		return e.Provider + " asks " + strings.Join(all, ", and ")
 	case w.Kind == "session" && len(w.Names) == 1:
 		return "behind " + w.Names[0]
+	case w.Kind == "limit":
+		return w.Detail + " (limits.running)"
 	}
 	line := w.Kind
 	if len(w.Names) > 0 {

@@ -23,6 +23,9 @@ func (v *showVerb) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if session.Phase(e.Phase) != session.Ended {
+		e = a.now(d, folder, e)
+	}
 	if text, err := record.Text(d, folder); err == nil && session.Phase(e.Phase) == session.Ended {
 		s := string(text)
 		e.Text = &s

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/internal/supervisor"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
@@ -46,6 +47,9 @@ func (a *app) control(s selection, all bool, action, method, reason string, asJS
 	if err != nil {
 		return a.content(err, asJSON, map[string]any{"action": action, "success": true})
 	}
+	if len(targets) > 1 && action == "stop" {
+		a.forestall(d, targets, reason)
+	}
 	return a.each(targets, func(t target) error {
 		answer, err := a.controlOne(d, t, action, method, reason)
 		if err == nil && asJSON {
@@ -53,6 +57,17 @@ func (a *app) control(s selection, all bool, action, method, reason string, asJS
 		}
 		return err
 	})
+}
+
+// forestall records the stop of those that wait for a slot before any other is stopped, whose slot they would get. What
+// cannot be recorded is said by whoever tries it next.
+func (a *app) forestall(d *state.Dir, targets []target, reason string) {
+	for _, t := range targets {
+		e, err := record.View(d, t.folder)
+		if t.err == nil && err == nil && e.Phase == string(session.Queued) {
+			_, _ = record.Cancel(a.ctx, d, t.folder, api.Cancel{Action: "stop", Reason: reason, RequestedAt: time.Now().UTC()})
+		}
+	}
 }
 
 // controlOne records the wish, which stands from then on, and has it carried out. What has ended is

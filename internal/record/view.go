@@ -84,6 +84,9 @@ func Past(st Status) api.Attempt {
 // means that there was none yet: of what cannot be read nobody knows what it says (case 18).
 func checked(d *state.Dir, st Status) (api.Execution, error) {
 	e := st.Execution
+	if e.WaitingFor != nil && e.Next == "" {
+		e.Next = Next(e.ID, e.WaitingFor)
+	}
 	if st.RuntimeID == "" {
 		return e, nil
 	}

@@ -53,8 +53,8 @@ const (
 // claimed.
 var moves = map[Phase][]Phase{
 	"":        {Queued, Claimed},
-	Queued:    {Claimed, Running, Ended}, // running: in a process that was kept
-	Claimed:   {Workspace, Started, Running, Waiting, Ended},
+	Queued:    {Claimed, Running, Ended},                             // running: in a process that was kept
+	Claimed:   {Queued, Workspace, Started, Running, Waiting, Ended}, // queued: a supervisor died before anything was begun
 	Workspace: {Started, Running, Waiting, Ended},
 	Started:   {Prompted, Running, Waiting, Ended},
 	Prompted:  {Running, Waiting, Ended},

@@ -86,6 +86,7 @@ func (r *run) itsTurn(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
+	r.s.slots.standBehind(r.place(), ahead, r.wake)
 	r.wait(w)
 	r.pause(ctx, min(time.Minute, r.left()))
 	r.wait(nil)
@@ -96,6 +97,9 @@ func (r *run) itsTurn(ctx context.Context) (bool, error) {
 // start now.
 func (r *run) comeOn(ctx context.Context, env environ.Environment) (kept *runtime, mine bool, err error) {
 	if mine, err := r.itsTurn(ctx); !mine {
+		return nil, false, err
+	}
+	if mine, err := r.admitted(ctx); !mine {
 		return nil, false, err
 	}
 	kept, err = r.takeKept(ctx, env)

@@ -35,20 +35,6 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// What waits names the command that goes on, as words for a shell.
-func TestNextFor(t *testing.T) {
-	tests := map[string]*api.WaitingFor{
-		"pintle recover 'my run' --probe":                       {Kind: "uncertain"},
-		"repeat the pintle run that ordered it, with [A B] set": {Kind: "needs_env", Names: []string{"A", "B"}},
-		"pintle wait 'my run'":                                  {Kind: "space"},
-	}
-	for want, w := range tests {
-		if got := nextFor("my run", w); got != want {
-			t.Errorf("%s: %q, want %q", w.Kind, got, want)
-		}
-	}
-}
-
 // The values that come with an order are for the attempt that is wanted; those that it may have begun with stay, and
 // those that come for the next attempt are there when this one ends (E4).
 func TestE4_ValuesAreBroughtForAnAttempt(t *testing.T) {

@@ -35,10 +35,8 @@ func newID(kind string) string {
 
 // begin starts the agent of an attempt that has begun nothing, and stays with it.
 func (r *run) begin(ctx context.Context) (bool, error) {
-	if r.st.Phase == string(session.Queued) { // nothing was told of it yet
-		if mine, err := r.itsTurn(ctx); !mine {
-			return false, err
-		}
+	if waits, err := r.behindOthers(ctx); waits || err != nil { // nothing was told of it yet
+		return false, err
 	}
 	if fenced, ended, err := r.fenced(); fenced {
 		return ended, err
@@ -63,6 +61,8 @@ func (r *run) begin(ctx context.Context) (bool, error) {
 		case kept != nil:
 			return r.goOn(ctx, kept)
 		}
+	} else if mine, err := r.admittedAlone(ctx); err != nil || !mine {
+		return false, err
 	}
 	if err := r.underThisBoot(); err != nil {
 		return false, err
@@ -108,6 +108,7 @@ func (r *run) environment() (environ.Environment, []string) {
 }
 
 func (r *run) needEnv(ctx context.Context, names []string) {
+	r.s.slots.leave(r.folder)
 	r.wait(&api.WaitingFor{Kind: "needs_env", Names: names})
 	r.pause(ctx, min(time.Minute, r.left()))
 	r.wait(nil)

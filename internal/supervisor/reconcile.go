@@ -38,6 +38,7 @@ func (s *Supervisor) reconcile() error {
 	}
 	s.work.Go(func() {
 		s.findOrders()
+		s.slots.open()
 		s.dropForgotten(left)
 		s.endStrays()
 	})
@@ -68,6 +69,7 @@ func (s *Supervisor) reconcileCopy() error {
 			return s.ctx.Err()
 		}
 	}
+	s.slots.open()
 	return s.dir.Settle(s.ctx)
 }
 

@@ -3,7 +3,6 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
@@ -36,6 +35,7 @@ type run struct {
 	kept    bool          // it is as its keeper has it: nothing of the run is recorded any more
 	since   time.Time     // when this supervisor took it up
 
+	came    bool          // who gives slots out knows of it
 	claimed chan struct{} // closed by drive once the attempt has its ids on record
 
 	mu      sync.Mutex
@@ -54,6 +54,7 @@ func (s *Supervisor) ensure(folder string) *run {
 	}
 	r := newRun(s, folder)
 	s.runs[folder] = r
+	s.slots.announce(folder)
 	s.used = time.Now()
 	s.work.Go(func() { r.drive(s.ctx) })
 	return r
@@ -127,6 +128,7 @@ func (r *run) finish(ended bool) {
 	if r.rt != nil {
 		r.rt.release()
 	}
+	r.s.slots.leave(r.folder) // before another run of it may be there
 	r.s.mu.Lock()
 	delete(r.s.runs, r.folder)
 	if r.s.envs[r.folder].attempt <= r.st.Attempt { // else it came for the next attempt
@@ -167,6 +169,7 @@ func (r *run) wait(w *api.WaitingFor) {
 	defer r.mu.Unlock()
 	r.waiting = w
 	if w != nil {
+		r.s.slots.pass(r.folder)
 		close(r.changed)
 		r.changed = make(chan struct{})
 	}
@@ -203,6 +206,7 @@ func (r *run) step(ctx context.Context) (ended bool, err error) {
 	if err := r.load(); err != nil {
 		return false, err
 	}
+	r.comes() // before its order is answered
 	phase := session.Phase(r.st.Phase)
 	if phase != "" && r.spec.Desired.Attempt <= r.st.Attempt {
 		r.taken()
@@ -311,18 +315,30 @@ func (r *run) claim() error {
 	return r.save(phase)
 }
 
-// lineUp takes the order's place in the queue of its session, if that was there before it.
+// lineUp takes the order's place in the queue of its session, if that was there before it, and sees whether too many
+// others run.
 func (r *run) lineUp() (session.Phase, error) {
 	goesOn, err := r.goesOn()
-	if err != nil || !goesOn {
+	if err != nil {
 		return session.Claimed, err
 	}
-	ahead, err := r.ahead()
-	if err != nil || ahead == "" {
-		return session.Claimed, err
+	if goesOn {
+		ahead, err := r.ahead()
+		if err != nil {
+			return session.Claimed, err
+		}
+		if ahead != "" {
+			r.st.WaitingFor = r.behind(ahead)
+			return session.Queued, nil
+		}
 	}
-	r.st.WaitingFor = r.behind(ahead)
-	return session.Queued, nil
+	if _, missing := r.environment(); len(missing) > 0 {
+		return session.Claimed, nil
+	}
+	if r.st.WaitingFor = r.s.slots.full(r.place()); r.st.WaitingFor != nil {
+		return session.Queued, nil
+	}
+	return session.Claimed, nil
 }
 
 // joinSession gives an order its session: the one that it names, or a new one.
@@ -377,25 +393,15 @@ func (r *run) view() (api.Execution, error) {
 // viewWaiting is the execution with the reason for which it was seen to wait.
 func (r *run) viewWaiting(w *api.WaitingFor) (api.Execution, error) {
 	e, err := record.View(r.s.dir, r.folder)
-	if err == nil && w != nil && e.Phase != string(session.Ended) {
-		e.Phase, e.WaitingFor, e.Next = string(session.Waiting), w, nextFor(e.ID, w)
+	if err != nil || w == nil || e.Phase == string(session.Ended) {
+		return e, err
 	}
-	return e, err
-}
-
-func nextFor(id string, w *api.WaitingFor) string {
-	switch w.Kind {
-	case "uncertain":
-		return "pintle recover " + record.Quote(id) + " --probe"
-	case "needs_approval":
-		if len(w.Names) == 1 {
-			return fmt.Sprintf("pintle allow %s, or pintle deny %s", w.Names[0], w.Names[0])
-		}
-		return "pintle approvals"
-	case "session":
-		return "pintle wait " + record.Quote(w.Names[0])
-	case "needs_env":
-		return fmt.Sprintf("repeat the pintle run that ordered it, with %v set", w.Names)
+	if e.Phase != string(session.Queued) {
+		e.Phase = string(session.Waiting)
 	}
-	return "pintle wait " + record.Quote(id)
+	if now := r.s.slots.standing(r.folder); now != nil && now.Kind == w.Kind {
+		w = now // its place in the line is on no record
+	}
+	e.WaitingFor, e.Next = w, record.Next(e.ID, w)
+	return e, nil
 }

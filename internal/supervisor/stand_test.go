@@ -56,6 +56,7 @@ func standIn(t *testing.T, home string) *Supervisor {
 		dir: d, lock: lock, log: log.New(io.Discard, "", 0), self: Record{Epoch: 1, Socket: d.Path("s", "supervisor.sock")},
 		ctx: ctx, leave: cancel, runs: map[string]*run{}, envs: map[string]brought{}, used: time.Now(),
 		books: map[string]*book{}, kept: map[string]*keeper{}, attends: map[string]presence{}, asks: map[string]string{},
+		slots: newSlots(0),
 	}
 }
 

@@ -256,6 +256,7 @@ type Execution struct {
 	Permissions   []Permission      `json:"permissions,omitempty"` // pending
 	WaitingFor    *WaitingFor       `json:"waitingFor,omitempty"`
 	Next          string            `json:"next,omitempty"`
+	Owner         *Owner            `json:"owner,omitempty"` // of one that has not ended, as show tells it
 	Runtime       *Runtime          `json:"runtime,omitempty"`
 	Cancel        *Cancel           `json:"cancel,omitempty"`
 }
@@ -290,10 +291,18 @@ type Changes struct {
 
 // WaitingFor says for whom or what an execution waits.
 type WaitingFor struct {
-	Kind   string     `json:"kind"` // needs_env, needs_approval, session, retry, space, uncertain
+	Kind   string     `json:"kind"` // needs_env, needs_approval, session, limit, retry, space, uncertain
 	Names  []string   `json:"names,omitempty"`
 	Detail string     `json:"detail,omitempty"`
-	Until  *time.Time `json:"until,omitempty"`
+	Until  *time.Time `json:"until,omitempty"` // when it goes on by itself, or is ended, where that is known
+}
+
+// Owner says who drives an execution: a supervisor; its shim alone, which starts a supervisor; nobody, until a verb starts
+// one; or that it is uncertain, since its shim lives and does not answer, or cannot be told from its records.
+type Owner struct {
+	Kind  string `json:"kind"` // supervisor, shim, nobody, uncertain
+	PID   int    `json:"pid,omitempty"`
+	Epoch int64  `json:"epoch,omitempty"` // of a supervisor
 }
 
 // Runtime is the process of a live execution.
