@@ -38,6 +38,9 @@ func plays() []play {
 		{name: "Retries", act: actRetries, only: func(point string) bool {
 			return strings.HasPrefix(point, "supervisor.") || strings.HasPrefix(point, "shim.stdin") || point == "journal.append"
 		}, last: true},
+		{name: "Limit", act: actLimit, only: func(point string) bool {
+			return strings.HasPrefix(point, "supervisor.") || strings.HasPrefix(point, "state.")
+		}, last: true},
 		{name: "Flood", act: actFlood, only: func(point string) bool {
 			return strings.HasPrefix(point, "supervisor.checkpoint") || point == "journal.rolled"
 		}},
@@ -106,6 +109,20 @@ func actAgent(s *stage) []string {
 func actRetries(s *stage) []string {
 	s.verb("run", "--id", "r", "--retries", "1", "-a", "codex", prompts["r"])
 	return []string{"r"}
+}
+
+// actLimit has one run wait for another one's slot, and be stopped, and another have it.
+func actLimit(s *stage) []string {
+	s.configure("[limits]\nrunning = 1\n")
+	s.verb("run", "-d", "--id", "x", "-a", "command", "--", "sh", "-c", "echo x >> launches.x; until [ -e go ]; do sleep 0.01; done")
+	s.verb("run", "-d", "--id", "y", "-a", "command", "--", "sh", "-c", "echo x >> launches.y")
+	s.verb("run", "-d", "--id", "z", "-a", "command", "--", "sh", "-c", "echo x >> launches.z")
+	s.verb("stop", "y")
+	if err := os.WriteFile(filepath.Join(s.work, "go"), nil, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	s.verb("wait", "x", "z")
+	return []string{"x", "y", "z"}
 }
 
 // actFlood says enough for checkpoints and a second segment.
@@ -244,7 +261,7 @@ func shimKilled(t *testing.T, point, key string, want, got end) {
 }
 
 // several reports whether a key's play has more than one shim.
-func several(key string) bool { return strings.Contains("fapr", key) }
+func several(key string) bool { return strings.Contains("faprxyz", key) }
 
 // stage is a state directory with a place to work in.
 type stage struct {
