@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/pintle/pintle/internal/proc"
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/shim"
 	"github.com/pintle/pintle/rpc/api"
@@ -25,8 +26,20 @@ func (a *app) now(d *state.Dir, folder string, e api.Execution) api.Execution {
 	}
 	if e.EndedAt == nil {
 		e.Owner = ownerOf(d, folder, e)
+		overdue(d, folder, &e)
 	}
 	return e
+}
+
+// overdue says until when a run waits that would wait for ever but for its deadline.
+func overdue(d *state.Dir, folder string, e *api.Execution) {
+	boot, _ := proc.BootID()
+	spec, err := record.SpecOf(d, folder)
+	if err != nil || e.WaitingFor == nil || e.WaitingFor.Until != nil || spec.Desired.Deadline == 0 || spec.Desired.BootID != boot {
+		return
+	}
+	at := time.Now().Add(spec.Desired.Deadline - proc.BootClock()).Truncate(time.Second).UTC()
+	e.WaitingFor.Until = &at
 }
 
 // ownerOf says who drives a run. Only locks prove who lives.

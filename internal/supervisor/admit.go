@@ -41,8 +41,12 @@ func (r *run) admitted(ctx context.Context) (bool, error) {
 	}
 	r.wait(r.s.slots.standing(r.folder))
 	defer r.wait(nil)
-	for ctx.Err() == nil && r.left() > 0 && !r.s.slots.holds(r.folder) && !r.wanted() {
-		if err := r.queue(); err != nil {
+	for queued := false; ctx.Err() == nil && r.left() > 0 && !r.s.slots.holds(r.folder) && !r.wanted(); {
+		var err error
+		if !queued {
+			queued, err = r.queue()
+		}
+		if err != nil {
 			return false, err
 		}
 		r.pause(ctx, min(time.Minute, r.left()))
@@ -53,24 +57,24 @@ func (r *run) admitted(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// queue records, once, that the run waits for a slot. Its place is not: it changes with each that ends. The session of an
-// agent is there from then on, for those who are ordered to go on in it.
-func (r *run) queue() error {
+// queue records, once, that the run waits for a slot; not if it has one in an instant. Its place is not recorded: it changes
+// with each that ends. The session of an agent is there from then on, for those who are ordered to go on in it.
+func (r *run) queue() (queued bool, err error) {
 	w := r.s.slots.full(r.place())
 	if w == nil {
-		return nil // it has one in an instant
+		return false, nil
 	}
 	was, phase := r.st.WaitingFor, session.Phase(r.st.Phase)
 	if phase == session.Claimed || (phase == session.Queued && (was == nil || was.Kind != w.Kind)) {
 		r.st.WaitingFor = w
 		if err := r.save(session.Queued); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if goesOn, err := r.goesOn(); goesOn || err != nil || !r.spoken() {
-		return err
+		return true, err
 	}
-	return r.prepareSession()
+	return true, r.prepareSession()
 }
 
 // admittedAlone is admitted for a run with nobody before it in its session. It goes on as claimed.

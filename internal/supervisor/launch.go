@@ -108,7 +108,7 @@ func (r *run) environment() (environ.Environment, []string) {
 }
 
 func (r *run) needEnv(ctx context.Context, names []string) {
-	r.s.slots.leave(r.folder)
+	r.s.slots.withdraw(r.folder)
 	r.wait(&api.WaitingFor{Kind: "needs_env", Names: names})
 	r.pause(ctx, min(time.Minute, r.left()))
 	r.wait(nil)

@@ -137,7 +137,15 @@ func (q *slots) standBehind(t record.Turn, ahead string, wake func()) {
 	q.grant()
 }
 
-// leave gives back what a run holds or waits for.
+// withdraw gives back what a run holds or waits for, until it asks anew.
+func (q *slots) withdraw(folder string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.drop(folder)
+	q.grant()
+}
+
+// leave is withdraw for a run that has ended, or was given up: those behind it come.
 func (q *slots) leave(folder string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -183,6 +183,9 @@ func (m *model) do(q *slots, w woken, op string, t record.Turn, ahead string) {
 	case "behind":
 		q.standBehind(t, ahead, w.wake(t.Folder))
 		m.all[t.Folder] = place{"behind", t, ahead}
+	case "withdraw":
+		q.withdraw(t.Folder)
+		delete(m.all, t.Folder)
 	case "leave":
 		q.leave(t.Folder)
 		delete(m.all, t.Folder)
@@ -221,7 +224,7 @@ func TestX39_SlotsModel(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
 			i := rapid.IntRange(0, 7).Draw(rt, "run")
 			at := turn(fmt.Sprint(i), i/2) // pairs that were ordered at once
-			op := rapid.SampledFrom([]string{"open", "expect", "pass", "hold", "take", "take", "take", "behind", "leave", "leave"}).Draw(rt, "op")
+			op := rapid.SampledFrom([]string{"open", "expect", "pass", "hold", "take", "take", "take", "behind", "withdraw", "leave", "leave"}).Draw(rt, "op")
 			ahead := fmt.Sprint(rapid.IntRange(0, 7).Draw(rt, "ahead"))
 			if was := m.all[at.Folder].where; op == "expect" && was != "" {
 				continue // it is told once, first

@@ -294,7 +294,7 @@ type WaitingFor struct {
 	Kind   string     `json:"kind"` // needs_env, needs_approval, session, limit, retry, space, uncertain
 	Names  []string   `json:"names,omitempty"`
 	Detail string     `json:"detail,omitempty"`
-	Until  *time.Time `json:"until,omitempty"` // when it goes on by itself, or is ended, where that is known
+	Until  *time.Time `json:"until,omitempty"` // when it goes on by itself; from show also when its deadline ends it
 }
 
 // Owner says who drives an execution: a supervisor; its shim alone, which starts a supervisor; nobody, until a verb starts
