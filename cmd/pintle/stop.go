@@ -47,8 +47,8 @@ func (a *app) control(s selection, all bool, action, method, reason string, asJS
 	if err != nil {
 		return a.content(err, asJSON, map[string]any{"action": action, "success": true})
 	}
-	if len(targets) > 1 && action == "stop" {
-		a.forestall(d, targets, reason)
+	if len(targets) > 1 {
+		a.forestall(d, targets, action, reason)
 	}
 	return a.each(targets, func(t target) error {
 		answer, err := a.controlOne(d, t, action, method, reason)
@@ -59,13 +59,13 @@ func (a *app) control(s selection, all bool, action, method, reason string, asJS
 	})
 }
 
-// forestall records the stop of those that wait for a slot before any other is stopped, whose slot they would get. What
+// forestall records the end of those that wait for a slot before any other is ended, whose slot they would get. What
 // cannot be recorded is said by whoever tries it next.
-func (a *app) forestall(d *state.Dir, targets []target, reason string) {
+func (a *app) forestall(d *state.Dir, targets []target, action, reason string) {
 	for _, t := range targets {
 		e, err := record.View(d, t.folder)
 		if t.err == nil && err == nil && e.Phase == string(session.Queued) {
-			_, _ = record.Cancel(a.ctx, d, t.folder, api.Cancel{Action: "stop", Reason: reason, RequestedAt: time.Now().UTC()})
+			_, _ = record.Cancel(a.ctx, d, t.folder, api.Cancel{Action: action, Reason: reason, RequestedAt: time.Now().UTC()})
 		}
 	}
 }
