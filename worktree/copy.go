@@ -37,7 +37,7 @@ func Copy(ctx context.Context, from, to string, patterns []string) (copied []str
 }
 
 func copyWithin(ctx context.Context, from, to string, patterns []string, limit budget) (copied []string, err error) {
-	c := copier{ctx: ctx, left: limit}
+	c := copier{left: limit}
 	if c.from, err = os.OpenRoot(from); err != nil {
 		return nil, fmt.Errorf("copy from %s: %w", from, err)
 	}
@@ -47,7 +47,7 @@ func copyWithin(ctx context.Context, from, to string, patterns []string, limit b
 	}
 	defer c.to.Close()
 	for _, pattern := range patterns {
-		if err := c.match(".", strings.Split(strings.TrimSuffix(pattern, "/"), "/")); err != nil {
+		if err := c.match(ctx, ".", strings.Split(strings.TrimSuffix(pattern, "/"), "/")); err != nil {
 			return c.copied, fmt.Errorf("copy %q from %s: %w", pattern, from, err)
 		}
 	}
@@ -56,7 +56,6 @@ func copyWithin(ctx context.Context, from, to string, patterns []string, limit b
 
 // copier is one Copy under way.
 type copier struct {
-	ctx      context.Context //nolint:containedctx // it lives as long as one call
 	from, to *os.Root
 	left     budget
 	copied   []string
@@ -64,7 +63,7 @@ type copier struct {
 
 // match copies what matches below a directory, the parts of a pattern being of one name each. It goes down into real
 // directories only.
-func (c *copier) match(dir string, parts []string) error {
+func (c *copier) match(ctx context.Context, dir string, parts []string) error {
 	entries, err := fs.ReadDir(c.from.FS(), dir)
 	if err != nil {
 		return err
@@ -78,9 +77,9 @@ func (c *copier) match(dir string, parts []string) error {
 		switch {
 		case !ok || entry.Name() == ".git":
 		case len(parts) == 1:
-			err = c.take(name, entry)
+			err = c.take(ctx, name, entry)
 		case entry.IsDir():
-			err = c.match(name, parts[1:])
+			err = c.match(ctx, name, parts[1:])
 		}
 		if err != nil {
 			return err
@@ -90,8 +89,8 @@ func (c *copier) match(dir string, parts []string) error {
 }
 
 // take copies what has matched.
-func (c *copier) take(name string, entry fs.DirEntry) error {
-	if err := c.ctx.Err(); err != nil {
+func (c *copier) take(ctx context.Context, name string, entry fs.DirEntry) error {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if c.left.files--; c.left.files < 0 {
@@ -99,7 +98,7 @@ func (c *copier) take(name string, entry fs.DirEntry) error {
 	}
 	switch entry.Type() {
 	case fs.ModeDir:
-		return c.directory(name)
+		return c.directory(ctx, name)
 	case fs.ModeSymlink:
 		return c.put(name, c.link)
 	case 0:
@@ -109,11 +108,11 @@ func (c *copier) take(name string, entry fs.DirEntry) error {
 }
 
 // directory copies all that is in a directory. One that is empty is made too: something may count on it.
-func (c *copier) directory(name string) error {
+func (c *copier) directory(ctx context.Context, name string) error {
 	if err := c.mkdir(name); err != nil {
 		return err
 	}
-	return c.match(name, []string{"*"})
+	return c.match(ctx, name, []string{"*"})
 }
 
 // mkdir makes a directory and its parents, with the permissions that they have; ours to write to in any case.

@@ -3,10 +3,13 @@ package worktree
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -198,6 +201,33 @@ func TestX26_CopyIsRepeated(t *testing.T) {
 	if got := copies(t, from, to, "d"); len(got) > 0 {
 		t.Errorf("copied again: %q", got)
 	}
+}
+
+// It is killed as soon as something has come of it, wherever it is then, and repeated.
+func TestX26_CopyIsKilledAndRepeated(t *testing.T) {
+	if from := os.Getenv("COPY_FROM"); from != "" {
+		_, _ = Copy(t.Context(), from, os.Getenv("COPY_TO"), []string{"d"})
+		return
+	}
+	from, to := twoTrees(t)
+	for i := range 500 {
+		from.write(fmt.Sprintf("d/%03d", i), strings.Repeat("x", 64<<10))
+	}
+	child := exec.Command(os.Args[0], "-test.run=^TestX26_CopyIsKilledAndRepeated$")
+	child.Env = append(os.Environ(), "COPY_FROM="+from.dir, "COPY_TO="+to.dir)
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- child.Wait() }()
+	begun := func() bool { _, err := os.Lstat(filepath.Join(to.dir, "d", "000")); return err == nil }
+	for !begun() && len(done) == 0 {
+		runtime.Gosched()
+	}
+	_ = child.Process.Kill()
+	<-done
+	copies(t, from, to, "d")
+	expectTree(t, to, from.listing())
 }
 
 func TestX26_CopyLongestName(t *testing.T) {

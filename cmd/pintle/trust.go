@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -191,15 +193,20 @@ func untrusted(cfg config.Repo, repository, commit string) error {
 	if filepath.Base(dir) == ".git" {
 		dir = filepath.Dir(dir)
 	}
-	w, what := cfg.Worktree, ""
-	switch {
-	case len(w.Setup) > 0:
-		what = fmt.Sprintf("run %q", w.Setup[0])
-	case len(w.Cleanup) > 0:
-		what = fmt.Sprintf("run %q", w.Cleanup[0])
-	default:
-		what = fmt.Sprintf("copy %q", w.Copy[0])
+	what := "copy"
+	if len(cfg.Worktree.Setup)+len(cfg.Worktree.Cleanup) > 0 {
+		what = "run"
 	}
-	return api.E(api.CodeUntrusted, "%s at %s wants to %s and is not trusted", config.RepositoryFile, short(commit), what).
+	first := slices.Concat(cfg.Worktree.Setup, cfg.Worktree.Cleanup, cfg.Worktree.Copy)[0]
+	return api.E(api.CodeUntrusted, "%s at %s wants to %s %s and is not trusted", config.RepositoryFile, short(commit), what, excerpt(first)).
 		WithNext("pintle trust -C " + record.Quote(dir) + " --ref " + short(commit))
+}
+
+// excerpt quotes the beginning of what may be long.
+func excerpt(s string) string {
+	const most = 80
+	if r := []rune(s); len(r) > most {
+		s = string(r[:most]) + "…"
+	}
+	return strconv.Quote(s)
 }

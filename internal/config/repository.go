@@ -94,7 +94,7 @@ func (r Repo) rules() []rule {
 func each(key string, values []string, wrong func(string) string) (rules []rule) {
 	for _, v := range values {
 		if problem := wrong(v); problem != "" {
-			rules = append(rules, rule{key, true, fmt.Sprintf("%q %s", v, problem)})
+			rules = append(rules, rule{key, true, fmt.Sprintf("%.80q %s", v, problem)})
 		}
 	}
 	return rules
