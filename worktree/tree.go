@@ -37,10 +37,12 @@ type Kept struct {
 	Head     string   `json:"head,omitempty"`     // the commit of HEAD; "" before the first one
 	Branch   string   `json:"branch,omitempty"`   // "" when HEAD was detached
 	State    []string `json:"state,omitempty"`    // operations in progress: merge, rebase, cherry-pick, revert, bisect, am
-	Changed  int      `json:"changed,omitempty"`  // files kept: changed, staged or untracked
+	Changed  int      `json:"changed,omitempty"`  // files kept under Ref: changed, staged, deleted or untracked
 	Files    []string `json:"files,omitempty"`    // ignored files that are in the tar, at most MaxListed
 	Ignored  []string `json:"ignored,omitempty"`  // ignored files and directories/ that are not kept, at most MaxListed
 	IgnoredN int      `json:"ignoredCount,omitempty"`
+	Nested   []string `json:"nested,omitempty"`  // submodules and repositories/ inside, which are in the tar, at most MaxListed
+	Skipped  []string `json:"skipped,omitempty"` // pipes, sockets and devices, which cannot be kept, at most MaxListed
 }
 
 // MaxListed bounds lists of names in reports.
