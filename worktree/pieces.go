@@ -117,20 +117,20 @@ func (p *picture) sparse(name string) bool {
 // lstat looks at a path without following a link, also not one in the place of a directory above it: what is behind
 // such a link is not the file that git means.
 func (p *picture) lstat(name string) (fs.FileInfo, error) {
-	if p.linked(path.Dir(name)) {
+	if p.behindLink(path.Dir(name)) {
 		return nil, fs.ErrNotExist
 	}
 	return p.root.Lstat(name)
 }
 
-func (p *picture) linked(dir string) bool {
+func (p *picture) behindLink(dir string) bool {
 	if dir == "." {
 		return false
 	}
 	if linked, known := p.links[dir]; known {
 		return linked
 	}
-	linked := p.linked(path.Dir(dir))
+	linked := p.behindLink(path.Dir(dir))
 	if !linked {
 		info, err := p.root.Lstat(dir)
 		linked = err == nil && info.Mode()&fs.ModeSymlink != 0

@@ -12,8 +12,8 @@ import (
 
 // SnapshotOptions says what else is kept and where.
 type SnapshotOptions struct {
-	Keep     []string                       // patterns of ignored files that are kept, as in .gitignore
-	Tar      string                         // absolute: where they are kept
+	Keep     []string                     // patterns of ignored files that are kept, as in .gitignore
+	Tar      string                       // absolute: where they are kept
 	Progress func(files int, bytes int64) // told after each file; nil for nobody
 }
 

@@ -96,8 +96,8 @@ func firstWord(path string) string {
 	return string(word)
 }
 
-// hex is what may name an object; git abbreviates in the lists of rebase and cherry-pick.
-var hex = regexp.MustCompile(`\b[0-9a-f]{7,64}\b`)
+// objectName is what may name an object; git abbreviates in the lists of rebase and cherry-pick.
+var objectName = regexp.MustCompile(`\b[0-9a-f]{7,64}\b`)
 
 // maxStateText is how much of a state file is searched for names of objects.
 const maxStateText = 8 << 20
@@ -114,7 +114,7 @@ func named(gitDir string, state []string) (words []string) {
 		if err != nil || len(text) > maxStateText {
 			continue
 		}
-		for _, word := range hex.FindAll(text, -1) {
+		for _, word := range objectName.FindAll(text, -1) {
 			if w := string(word); !seen[w] && (len(w) >= 40 || !strings.HasPrefix(name, "logs/")) {
 				seen[w], words = true, append(words, w)
 			}

@@ -170,8 +170,11 @@ func (t *tarrer) add(from *reader, prefix, name string) error {
 func (t *tarrer) report(name string) { t.skipped = append(t.skipped, name) }
 
 func (t *tarrer) directory(from *reader, prefix, name string, info fs.FileInfo) error {
-	err := t.w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: prefix + name + "/", Mode: int64(info.Mode().Perm()), Format: tar.FormatPAX})
-	if err != nil {
+	header := &tar.Header{Typeflag: tar.TypeDir, Name: prefix + name + "/", Mode: int64(info.Mode().Perm()), Format: tar.FormatPAX}
+	if prefix == inGit {
+		header.PAXRecords = map[string]string{adminRecord: filepath.Base(t.repo.GitDir)}
+	}
+	if err := t.w.WriteHeader(header); err != nil {
 		return err
 	}
 	entries, err := from.list(name)

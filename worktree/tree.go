@@ -31,15 +31,15 @@ var (
 
 // Kept says where what git would not find again was kept, and what of it (X21). It is recorded before the directory goes.
 type Kept struct {
-	Ref      string   `json:"ref,omitempty"`      // refs/pintle/archive/<workspace>; "" when there was nothing to keep
-	Commit   string   `json:"commit,omitempty"`   // what Ref named when it was made
-	Tar      string   `json:"tar,omitempty"`      // absolute: files that never go into git; "" when there were none
-	Head     string   `json:"head,omitempty"`     // the commit of HEAD; "" before the first one
-	Branch   string   `json:"branch,omitempty"`   // "" when HEAD was detached
-	State    []string `json:"state,omitempty"`    // operations in progress: merge, rebase, cherry-pick, revert, bisect, am
-	Changed  int      `json:"changed,omitempty"`  // files kept under Ref: changed, staged, deleted or untracked
-	Files    []string `json:"files,omitempty"`    // ignored files that are in the tar, at most MaxListed
-	Ignored  []string `json:"ignored,omitempty"`  // ignored files and directories/ that are not kept, at most MaxListed
+	Ref      string   `json:"ref,omitempty"`     // refs/pintle/archive/<workspace>; "" when there was nothing to keep
+	Commit   string   `json:"commit,omitempty"`  // what Ref named when it was made
+	Tar      string   `json:"tar,omitempty"`     // absolute: files that never go into git; "" when there were none
+	Head     string   `json:"head,omitempty"`    // the commit of HEAD; "" before the first one
+	Branch   string   `json:"branch,omitempty"`  // "" when HEAD was detached
+	State    []string `json:"state,omitempty"`   // operations in progress: merge, rebase, cherry-pick, revert, bisect, am
+	Changed  int      `json:"changed,omitempty"` // files kept under Ref: changed, staged, deleted or untracked
+	Files    []string `json:"files,omitempty"`   // ignored files that are in the tar, at most MaxListed
+	Ignored  []string `json:"ignored,omitempty"` // ignored files and directories/ that are not kept, at most MaxListed
 	IgnoredN int      `json:"ignoredCount,omitempty"`
 	Nested   []string `json:"nested,omitempty"`  // submodules and repositories/ inside, which are in the tar, at most MaxListed
 	Skipped  []string `json:"skipped,omitempty"` // pipes, sockets and devices, which cannot be kept, at most MaxListed
