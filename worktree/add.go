@@ -34,14 +34,72 @@ func (h *Hold) add(ctx context.Context, t Tree, root *os.Root, found []admin) er
 	if err := h.plant(ctx, t); err != nil {
 		return err
 	}
+	for try := 1; ; try++ {
+		a, err := h.make(ctx, t, root)
+		if err == nil || ctx.Err() != nil || try == tries || a.half(t) {
+			return err
+		}
+		if err := h.clear(t, root); err != nil {
+			return err
+		}
+	}
+}
+
+// tries is how often a worktree is begun that a `git worktree prune` of the user's, or one that his gc runs, takes
+// away again: git makes the administrative directory before the lock in it, and a prune that comes between deletes
+// it, or what it finds of it. Such a one is known by the lock, which is not there.
+const tries = 8
+
+// make makes the worktree in the reserved directory. What git knows of it is returned with an error, too.
+func (h *Hold) make(ctx context.Context, t Tree, root *os.Root) (admin, error) {
 	if err := h.link(ctx, t); err != nil {
-		return err
+		return admin{}, err
+	}
+	path, err := dotGit(root, t.name())
+	if err != nil {
+		return admin{}, err
 	}
 	// git would start the same command for itself. Started from here it dies with the context.
-	if _, err := h.run(ctx, t.Dir, nil, []string{"reset", "--quiet", "--hard", "--no-recurse-submodules"}); err != nil {
+	_, err = h.run(ctx, t.Dir, nil, []string{"reset", "--quiet", "--hard", "--no-recurse-submodules"})
+	if err == nil {
+		err = complete(ctx, t)
+	}
+	return readAdmin(path), err
+}
+
+// clear makes room for another try. What the prune left has no lock to be known by, but whose it is is known here:
+// it was made a moment ago.
+func (h *Hold) clear(t Tree, root *os.Root) error {
+	if path, err := dotGit(root, t.name()); err == nil && path != "" && filepath.Dir(path) == filepath.Join(h.repository, "worktrees") {
+		if err := absent(condemn(t, path)); err != nil {
+			return err
+		}
+	}
+	found, err := h.find(t)
+	if err != nil {
 		return err
 	}
-	return complete(ctx, t)
+	if err := h.bury(t, root, found); err != nil {
+		return err
+	}
+	if err := inter(t, root); err != nil {
+		return err
+	}
+	if err := erase(root, t.grave()); err != nil {
+		return err
+	}
+	return reserve(t, root)
+}
+
+// condemn locks an administrative directory as one that is being made.
+func condemn(t Tree, path string) error {
+	file, err := os.OpenFile(filepath.Join(path, "locked"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = file.WriteString(t.making())
+	return err
 }
 
 // resume looks at what there is of a tree: whole, it is done; half-made, or without its directory, it goes.

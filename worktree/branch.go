@@ -12,7 +12,7 @@ const heads = "refs/heads/"
 // Free returns want, or want-2, want-3 and so on: the first that can be made a branch. It is free as long as the
 // lock is held, as far as pintle is concerned; a user's own git asks nobody, and then Add says ErrTaken.
 func (h *Hold) Free(ctx context.Context, want string) (string, error) {
-	if err := validBranch(ctx, h.repository, want); err != nil {
+	if err := h.valid(ctx, want); err != nil {
 		return "", err
 	}
 	// A pattern stands for the reference of that name and all below it; * does not reach over a slash.
@@ -33,9 +33,9 @@ func (h *Hold) Free(ctx context.Context, want string) (string, error) {
 	return name, nil
 }
 
-// validBranch asks git whether a name may be a branch's. It would take @{-1} for the branch before this one.
-func validBranch(ctx context.Context, dir, name string) error {
-	out, err := git(ctx, dir, "check-ref-format", "--branch", name)
+// valid asks git whether a name may be a branch's. It would take @{-1} for the branch before this one.
+func (h *Hold) valid(ctx context.Context, name string) error {
+	out, err := h.git(ctx, "check-ref-format", "--branch", name)
 	if err == nil && strings.TrimSuffix(string(out), "\n") != name {
 		err = fmt.Errorf("%q is no name for a branch", name)
 	}

@@ -85,7 +85,7 @@ func (p Tree) whole(t *testing.T) {
 	if status := r.git("status", "--porcelain", "--ignored"); status != "" {
 		t.Errorf("status:\n%s", status)
 	}
-	if list := r.git("worktree", "list", "--porcelain"); strings.Count(list, "worktree "+p.Root) != 1 || strings.Contains(list, "locked") {
+	if list := r.git("worktree", "list", "--porcelain"); strings.Count(list, "worktree "+p.Root) != 1 || strings.Contains(list, "\nlocked") {
 		t.Errorf("worktrees:\n%s", list)
 	}
 }

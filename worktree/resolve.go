@@ -36,9 +36,9 @@ func refused(err error, status int) bool {
 	return errors.As(err, &exit) && exit.ExitCode() == status
 }
 
-// Exists reports whether a repository has a branch.
+// Exists reports whether a repository, named by its common git directory, has a branch.
 func Exists(ctx context.Context, repository, branch string) (bool, error) {
-	_, err := git(ctx, repository, "show-ref", "--verify", "--quiet", heads+branch)
+	_, err := git(ctx, repository, "--git-dir=.", "show-ref", "--verify", "--quiet", heads+branch)
 	if refused(err, 1) {
 		return false, nil
 	}
