@@ -175,3 +175,12 @@ func WithPipe(...uint64) ([]Identity, error) { return nil, nil }
 
 // LockHolders finds nobody, for the same reason.
 func LockHolders(string) ([]Identity, error) { return nil, nil }
+
+// Occupant is a process that works in a directory.
+type Occupant struct {
+	PID     int
+	Command string
+}
+
+// WithCwd finds nobody: the system does not tell.
+func WithCwd(string, func(pid int) bool) ([]Occupant, error) { return nil, nil }
