@@ -80,19 +80,32 @@ type branch struct {
 // lookUp returns what a branch is; a branch that is not there has no commit. git says of a bare repository that its
 // HEAD were checked out, in the repository itself.
 func (h *Hold) lookUp(ctx context.Context, name string) (branch, error) {
-	out, err := h.git(ctx, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(worktreepath)%00", heads+name)
-	fields := strings.Split(string(out), "\x00")
+	out, err := h.git(ctx, "for-each-ref", branchFormat, heads+name)
+	return branchOf(string(out), name, h.repository), err
+}
+
+const branchFormat = "--format=%(refname)%00%(objectname)%00%(worktreepath)%00"
+
+// branchOf reads the answer. A pattern also stands for what is below it.
+func branchOf(out, name, repository string) branch {
+	fields := strings.Split(out, "\x00")
 	for ; len(fields) > 3; fields = fields[3:] {
 		if strings.TrimPrefix(fields[0], "\n") != heads+name {
 			continue
 		}
 		b := branch{fields[1], fields[2]}
-		if b.worktree == h.repository {
+		if b.worktree == repository {
 			b.worktree = ""
 		}
-		return b, err
+		return b
 	}
-	return branch{}, err
+	return branch{}
+}
+
+// CheckedOut returns the working tree that has a branch checked out, "" if none has.
+func CheckedOut(ctx context.Context, repository, name string) (dir string, err error) {
+	out, err := git(ctx, repository, "for-each-ref", branchFormat, heads+name)
+	return branchOf(string(out), name, repository).worktree, err
 }
 
 // message is what the reflog of a branch says that was made for a worktree. It is how the branch is known again.

@@ -100,6 +100,8 @@ func TestX26_CopyKeepsPermissions(t *testing.T) {
 		if !mode.IsDir() {
 			from.write(name, "x")
 		}
+	}
+	for name, mode := range want {
 		if err := os.Chmod(filepath.Join(from.dir, name), mode.Perm()); err != nil {
 			t.Fatal(err)
 		}

@@ -34,8 +34,8 @@ type sink struct {
 	end   func() error
 }
 
-// tries is how often a file is read anew that was written to meanwhile.
-const tries = 3
+// readings is how often a file is read anew that was written to meanwhile.
+const readings = 3
 
 // content hands a regular file over. The size is told first and kept to, whatever happens: one that grows is cut
 // there, one that shrinks is filled up with zeros, and both are read again, so that the last version that is handed
@@ -49,10 +49,10 @@ func (r *reader) content(name string, to sink) error {
 		if steady {
 			break
 		}
-		if try >= tries && !whole {
+		if try >= readings && !whole {
 			return fmt.Errorf("%s shrinks while it is read", name)
 		}
-		if try >= tries {
+		if try >= readings {
 			break // whole, as it was at one moment; a log that somebody writes to never stands still
 		}
 	}
