@@ -28,7 +28,9 @@ func Archived(d *state.Dir) (rows []Listed, err error) {
 		if at, ok := removedAt(entry.Name()); ok && err == nil {
 			e.ArchivedAt = &at
 		}
-		rows = append(rows, Listed{folder, e, err})
+		if e.Controller != Chores {
+			rows = append(rows, Listed{folder, e, err})
+		}
 	}
 	return rows, nil
 }

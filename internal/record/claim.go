@@ -169,6 +169,9 @@ func again(s *Spec, order Spec, attempt int) {
 	deadline := order.Desired
 	s.Desired = Desired{Attempt: attempt, At: deadline.At, Deadline: deadline.Deadline, BootID: deadline.BootID}
 	s.Environment, s.Limits, s.Path = order.Environment, order.Limits, order.Path
+	if order.Tree != nil {
+		s.Tree = order.Tree
+	}
 }
 
 func conflict(id string, fields []string) error {

@@ -77,6 +77,9 @@ func conversation(d *state.Dir, id string) (Conversation, error) {
 	if err != nil {
 		return Conversation{}, err
 	}
+	if s.ArchivedAt != nil {
+		return Conversation{}, archivedError(id, s.Workspace)
+	}
 	w, err := state.Read[Workspace](d, WorkspaceFile(s.Workspace))
 	return Conversation{s.ID, s.Provider, w.Cwd}, err
 }

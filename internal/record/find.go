@@ -71,6 +71,9 @@ func newest(d *state.Dir, prefix string, folders []string) map[string]Listed {
 	found := map[string]Listed{}
 	for _, folder := range folders {
 		e, _ := View(d, folder) // its ids, also of what cannot be read whole
+		if e.Controller == Chores {
+			continue // its workspace is its run's
+		}
 		for _, id := range []string{e.ID, e.Session, e.Workspace} {
 			was, twice := found[id]
 			if strings.HasPrefix(id, prefix) && session.Generated(id) && (!twice || e.CreatedAt.After(was.Execution.CreatedAt)) {
@@ -129,7 +132,51 @@ func List(d *state.Dir) ([]Listed, error) {
 		})
 	}
 	wg.Wait()
-	rows = slices.DeleteFunc(rows, func(r Listed) bool { return errors.Is(r.Err, fs.ErrNotExist) })
+	rows = slices.DeleteFunc(rows, func(r Listed) bool {
+		return errors.Is(r.Err, fs.ErrNotExist) || r.Execution.Controller == Chores
+	})
 	slices.SortStableFunc(rows, func(a, b Listed) int { return a.Execution.CreatedAt.Compare(b.Execution.CreatedAt) })
 	return rows, nil
+}
+
+// FindWorkspace returns the workspace that id names: its own id or a unique prefix, or what Find takes, for that run's.
+func FindWorkspace(d *state.Dir, id string) (Workspace, error) {
+	if strings.HasPrefix(id, "w-") && session.Generated(id) {
+		found, err := workspaceID(d, id)
+		if err != nil {
+			return Workspace{}, err
+		}
+		return state.Read[Workspace](d, WorkspaceFile(found))
+	}
+	folder, err := Find(d, id)
+	if err != nil {
+		return Workspace{}, err
+	}
+	e, err := View(d, folder)
+	if err != nil {
+		return Workspace{}, err
+	}
+	w, err := state.Read[Workspace](d, WorkspaceFile(e.Workspace))
+	if errors.Is(err, fs.ErrNotExist) {
+		return w, api.E(api.CodeNotFound, "%s has no workspace: it has not begun", e.ID).WithNext("pintle show " + Quote(e.ID))
+	}
+	return w, err
+}
+
+func workspaceID(d *state.Dir, prefix string) (string, error) {
+	entries, err := os.ReadDir(d.Path("workspaces"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("list workspaces: %w", err)
+	}
+	var ids []string
+	for _, entry := range entries {
+		id, ok := strings.CutSuffix(entry.Name(), ".json")
+		if ok && strings.HasPrefix(id, prefix) && session.Generated(id) {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return "", api.E(api.CodeNotFound, "no workspace is called %s", Quote(prefix)).WithNext("pintle workspace ls -a")
+	}
+	return only(prefix, ids)
 }

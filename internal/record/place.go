@@ -91,3 +91,6 @@ func moving[T any](d *state.Dir, folder string, read func(folder string) (T, err
 
 // FolderOf is the hash of a local key.
 func FolderOf(id string) string { return session.Folder(session.Local, id) }
+
+// Hash is the name of an execution's folder, wherever that lies.
+func Hash(folder string) string { return hashOf(folder) }

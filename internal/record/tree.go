@@ -49,6 +49,7 @@ const (
 	TreeReady   = "ready"   // work may have been done in it
 	TreeLeaving = "leaving" // nothing may refer to it any more; it goes
 	TreeGone    = "gone"    // its directory is away
+	TreeComing  = "coming"  // it is brought back
 )
 
 // Worktree is worktrees/<id>.json: a worktree that pintle made.
@@ -71,6 +72,8 @@ type Worktree struct {
 	// Kept is where its work was kept, and As the workspace under whose name, before the directory goes.
 	Kept *worktree.Kept `json:"kept,omitempty"`
 	As   string         `json:"as,omitempty"`
+	// Expired says that gc has removed what was kept.
+	Expired bool `json:"expired,omitempty"`
 	// Kepts counts how often work was kept: each time under a name of its own.
 	Kepts int `json:"kepts,omitempty"`
 }
@@ -80,6 +83,14 @@ func (t Worktree) Tree(home string) worktree.Tree {
 	return worktree.Tree{
 		ID: t.ID, Home: home, Root: t.Root, Dir: t.Dir, Repository: t.Repository, Branch: t.Branch, Own: t.Own, Commit: t.Commit,
 	}
+}
+
+// Source is what a worktree is brought back from. Of one that was removed by hand only what it was made from is known.
+func (t Worktree) Source() worktree.Kept {
+	if t.Kept != nil {
+		return *t.Kept
+	}
+	return worktree.Kept{Head: t.Commit, Branch: t.Branch}
 }
 
 // Errand is pending/<workspace>.json: what was begun with a workspace and is not done.

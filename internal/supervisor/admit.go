@@ -19,6 +19,10 @@ func (r *run) comes() {
 		return
 	}
 	r.came = true
+	if r.spec.Chore != nil { // who waits for it has one
+		r.s.slots.pass(r.folder)
+		return
+	}
 	if r.hadSlot() {
 		r.s.slots.hold(r.folder)
 		return
@@ -36,7 +40,7 @@ func (r *run) hadSlot() bool {
 // admitted reports whether the run may begin. Else it is on record as queued, and waits until it holds a slot or somebody
 // wants it to end; the records are looked at anew then.
 func (r *run) admitted(ctx context.Context) (bool, error) {
-	if r.s.slots.take(r.place(), r.wake) {
+	if r.spec.Chore != nil || r.s.slots.take(r.place(), r.wake) {
 		return true, nil
 	}
 	r.wait(r.s.slots.standing(r.folder))

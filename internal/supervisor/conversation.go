@@ -29,6 +29,9 @@ func (r *run) enqueue() error {
 		if s.Version == 0 {
 			return fmt.Errorf("session %s: %w", r.st.Session, fs.ErrNotExist)
 		}
+		if err := admit(s, r.folder); err != nil {
+			return err
+		}
 		s.Enqueue(r.place())
 		return nil
 	})
@@ -167,7 +170,7 @@ func (r *run) order() (providers.Order, error) {
 	p := r.spec.Payload
 	o := providers.Order{
 		Turn:   fmt.Sprintf("%s.%d.%d", r.folder, r.st.Attempt, r.st.Try),
-		Prompt: p.Prompt, Cwd: p.Cwd, Model: p.Model, Approve: p.Approve, Conversation: r.st.Resume,
+		Prompt: p.Prompt, Cwd: r.st.Cwd, Model: p.Model, Approve: p.Approve, Conversation: r.st.Resume,
 	}
 	if r.st.Resume != "" {
 		o.Prompt = goOnPrompt

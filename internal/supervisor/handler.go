@@ -43,6 +43,18 @@ func (s *Supervisor) Handle(ctx context.Context, p *rpc.Peer, method string, par
 		return call(ctx, params, s.wait)
 	case api.MethodStop, api.MethodInterrupt:
 		return call(ctx, params, func(ctx context.Context, c api.Control) (any, error) { return s.control(ctx, method, c) })
+	case api.MethodArchive:
+		return call(ctx, params, s.archiveRun)
+	case api.MethodWsCreate:
+		return call(ctx, params, s.createWorkspace)
+	case api.MethodWsList:
+		return call(ctx, params, s.listWorkspaces)
+	case api.MethodWsGet:
+		return call(ctx, params, s.getWorkspace)
+	case api.MethodWsArchive:
+		return call(ctx, params, s.archiveWorkspace)
+	case api.MethodWsRestore:
+		return call(ctx, params, s.restoreWorkspace)
 	case api.MethodRecover:
 		return call(ctx, params, s.recover)
 	case api.MethodAnswer:

@@ -11,6 +11,8 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,6 +50,11 @@ func (r *run) begin(ctx context.Context) (bool, error) {
 	}
 	if !r.due(ctx) {
 		return false, nil
+	}
+	if r.ordersTree() {
+		if ready, ended, err := r.housed(ctx, env); !ready {
+			return ended, err
+		}
 	}
 	goesOn, err := r.goesOn()
 	if err != nil {
@@ -151,20 +158,52 @@ func (r *run) token() string  { return r.s.dir.HomeID() + "." + r.st.RuntimeID }
 func (r *run) socket() string { return filepath.Join(filepath.Dir(r.s.self.Socket), r.st.RuntimeID) }
 
 func (r *run) prepareWorkspace(ctx context.Context) error {
+	if r.spec.Chore != nil || r.ordersTree() {
+		return nil // it was there before
+	}
 	if err := r.s.dir.Mkdir("workspaces"); err != nil {
 		return err
 	}
-	w := record.Workspace{Version: record.Version, ID: r.st.Workspace, Cwd: r.st.Cwd}
-	file := record.WorkspaceFile(w.ID)
-	_, err := state.Read[record.Workspace](r.s.dir, file)
-	if repo, err := r.s.probe(ctx, r.st.Cwd); err == nil {
+	w := record.Workspace{Version: record.Version, ID: r.st.Workspace, Cwd: r.st.Cwd, Session: r.st.Session, CreatedAt: time.Now().UTC()}
+	was, err := state.Read[record.Workspace](r.s.dir, record.WorkspaceFile(w.ID))
+	repo, probeErr := r.s.probe(ctx, r.st.Cwd)
+	if probeErr == nil {
 		w.Repository, w.Branch, w.Base, w.Head = repo.CommonDir, repo.Branch, repo.Head, repo.Head
 		r.st.Branch, r.st.Base, r.st.Head = repo.Branch, repo.Head, repo.Head
+	}
+	if err == nil && within(r.st.Cwd, was.Root) {
+		r.st.Worktree = was.Root
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err // it is the session's, where that began
 	}
-	return state.Put(ctx, r.s.dir, file, w)
+	if err := r.s.lodge(&w); err != nil {
+		return err
+	}
+	r.st.Worktree = w.Root
+	return state.Put(ctx, r.s.dir, record.WorkspaceFile(w.ID), w)
+}
+
+// lodge has a workspace refer to the worktree of ours in which it is, if it is in one (X18).
+func (s *Supervisor) lodge(w *record.Workspace) error {
+	if w.Repository == "" {
+		return nil
+	}
+	home, id, err := worktree.Owner(w.Cwd)
+	if err != nil || home != s.dir.HomeID() {
+		return nil //nolint:nilerr // it is not one of ours
+	}
+	t, err := state.Read[record.Worktree](s.dir, record.WorktreeFile(id))
+	if err != nil {
+		return ignoreAbsent(err)
+	}
+	w.Worktree, w.Root = t.ID, t.Dir
+	return s.refer(t.ID, w.ID)
+}
+
+// within reports whether dir is root or below it.
+func within(dir, root string) bool {
+	return root != "" && (dir == root || strings.HasPrefix(dir, root+string(filepath.Separator)))
 }
 
 // probe runs git, which must not be taken for an orphan meanwhile.
@@ -192,9 +231,25 @@ func (r *run) prepareSession() error {
 				s.Enqueue(r.place())
 			}
 		}
+		if err := admit(s, r.folder); err != nil {
+			return err
+		}
 		s.Fence = max(s.Fence, r.st.Fence)
 		return nil
 	})
+}
+
+// errArchived is for a run that would go on in a session that is archived (case 28).
+var errArchived = errors.New("the session is archived")
+
+// admit has an execution among those of a session. Into one that is archived, or about to be, nobody comes any more; who
+// is in it is stopped by the archiving.
+func admit(s *record.Session, folder string) error {
+	if s.ArchivedAt != nil && !slices.Contains(s.Runs, folder) {
+		return errArchived
+	}
+	s.Join(folder)
+	return nil
 }
 
 // launch notes the turn and starts the shim.
@@ -232,10 +287,18 @@ func (r *run) config(env environ.Environment) shim.Config {
 	}
 	return shim.Config{
 		Runtime: r.st.RuntimeID, Home: r.s.dir.Path(), Token: r.token(), Socket: r.socket(), Epoch: r.s.self.Epoch,
-		Path: r.spec.Path, Args: args, Env: env.List(), Dir: p.Cwd, Umask: r.spec.Environment.Umask,
+		Path: r.program(), Args: args, Env: env.List(), Dir: r.st.Cwd, Umask: r.spec.Environment.Umask,
 		Stdin: provider.Stdin, Deadline: int64(r.spec.Desired.Deadline),
 		SpoolLimit: int64(r.s.o.Config.Limits.Spool), SupervisorEnv: r.s.o.Env, Hold: len(r.spec.Environment.Secrets) > 0,
 	}
+}
+
+// program is what is started: a relative path is one in the worktree that was ordered.
+func (r *run) program() string {
+	if r.ordersTree() && r.spec.Tree.Program != "" {
+		return filepath.Join(r.st.Cwd, r.spec.Tree.Program)
+	}
+	return r.spec.Path
 }
 
 // failLaunch is for a shim that could not be started, so that nothing has begun: tried again, a few times,

@@ -37,6 +37,7 @@ func (s *Supervisor) reconcile() error {
 		}
 	}
 	s.work.Go(func() {
+		s.findErrands()
 		s.findOrders()
 		s.slots.open()
 		s.dropForgotten(left)

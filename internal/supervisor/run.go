@@ -141,7 +141,11 @@ func (r *run) finish(ended bool) {
 	r.s.used = time.Now()
 	r.s.mu.Unlock()
 	close(r.done)
+	r.wakeFor()
 	if ended {
+		if r.st.Leaving {
+			r.s.dispatch(departure(r.folder, r.st))
+		}
 		r.tidy()
 		if r.spoken() {
 			r.s.pokeAll() // the next one of its session
@@ -208,9 +212,18 @@ func (r *run) step(ctx context.Context) (ended bool, err error) {
 	}
 	r.comes() // before its order is answered
 	phase := session.Phase(r.st.Phase)
-	if phase != "" && r.spec.Desired.Attempt <= r.st.Attempt {
-		r.taken()
+	if phase != "" && r.spec.Desired.Attempt <= r.st.Attempt && (!r.ordersTree() || r.st.Worktree != "") {
+		r.taken() // else its directory is a part of the answer (X26)
 	}
+	ended, err = r.next(ctx, phase)
+	if errors.Is(err, errArchived) {
+		return r.estrange()
+	}
+	return ended, err
+}
+
+// next is what comes next of an attempt in that phase.
+func (r *run) next(ctx context.Context, phase session.Phase) (ended bool, err error) {
 	switch {
 	case phase == session.Ended && r.spec.Desired.Attempt <= r.st.Attempt:
 		return true, nil
@@ -227,7 +240,7 @@ func (r *run) step(ctx context.Context) (ended bool, err error) {
 	case r.left() == 0:
 		return r.settleOverdue()
 	case r.misses():
-		return r.settleUnstarted(session.Ending{Refused: true}, cause("session_lost", "there is no session "+r.spec.Payload.Session))
+		return r.settleUnstarted(session.Ending{Refused: true}, r.missing())
 	}
 	return r.begin(ctx)
 }
@@ -291,6 +304,7 @@ func (r *run) claim() error {
 		ID: spec.ID, Controller: spec.Controller, Provider: spec.Payload.Provider, Cwd: spec.Payload.Cwd,
 		Attempt: spec.Desired.Attempt, Labels: spec.Labels, CreatedAt: spec.CreatedAt,
 		Session: old.Session, Workspace: old.Workspace, Attempts: old.Attempts, Fence: old.Fence + 1,
+		Worktree: old.Worktree, Branch: old.Branch, Base: old.Base,
 	}
 	if old.Phase == string(session.Ended) {
 		st.Attempts = append(st.Attempts, record.Past(old))
@@ -299,6 +313,9 @@ func (r *run) claim() error {
 		if err := r.joinSession(&st); err != nil {
 			return err
 		}
+	}
+	if r.spec.Chore != nil {
+		st.Workspace = r.spec.Chore.Workspace
 	}
 	st.RuntimeID = newID("x")
 	boot, err := proc.BootID()
@@ -332,7 +349,7 @@ func (r *run) lineUp() (session.Phase, error) {
 			return session.Queued, nil
 		}
 	}
-	if _, missing := r.environment(); len(missing) > 0 {
+	if _, missing := r.environment(); len(missing) > 0 || r.spec.Chore != nil {
 		return session.Claimed, nil
 	}
 	if r.st.WaitingFor = r.s.slots.full(r.place()); r.st.WaitingFor != nil {
@@ -353,6 +370,8 @@ func (r *run) joinSession(st *record.Status) error {
 	}
 	s, err := state.Read[record.Session](r.s.dir, record.SessionFile(named))
 	switch {
+	case err == nil && s.ArchivedAt != nil:
+		return nil // see misses
 	case err == nil:
 		st.Session, st.Workspace = named, s.Workspace
 	case errors.Is(err, fs.ErrNotExist) && r.spec.Desired.Cancel == nil && r.s.opens(named):
@@ -378,6 +397,21 @@ func (s *Supervisor) opens(id string) bool {
 // misses reports whether the session that the order names is not there: it has one of its own then, in which it ends.
 func (r *run) misses() bool {
 	return r.spec.Payload.Session != "" && r.st.Session != r.spec.Payload.Session
+}
+
+// missing is why it misses it.
+func (r *run) missing() *api.Cause {
+	named := r.spec.Payload.Session
+	if s, err := state.Read[record.Session](r.s.dir, record.SessionFile(named)); err == nil && s.ArchivedAt != nil {
+		return cause("archived", "the session "+named+" is archived: pintle workspace restore "+s.Workspace)
+	}
+	return cause("session_lost", "there is no session "+named)
+}
+
+// estrange gives a run that came too late into an archived session one of its own, in which it ends.
+func (r *run) estrange() (bool, error) {
+	r.st.Session, r.st.Workspace = newID("s"), newID("w")
+	return false, r.save(session.Phase(r.st.Phase)) // from now on it misses the one that it names
 }
 
 func cause(code, message string) *api.Cause { return record.Cause(code, message) }

@@ -79,6 +79,11 @@ func (r *run) settleGone(e session.Ending, why string) (bool, error) {
 
 // settleUnstarted settles an attempt of which nothing was begun.
 func (r *run) settleUnstarted(e session.Ending, why *api.Cause) (bool, error) {
+	if r.ordersTree() {
+		if err := errors.Join(r.stopChore(), r.takeBack()); err != nil {
+			return false, err
+		}
+	}
 	v := r.verdict(e, why)
 	if r.anothers() {
 		r.st.RuntimeID = newID("x") // a kept process that it never had
@@ -243,6 +248,11 @@ func (r *run) dropSpool() error {
 
 // close writes the result and the record, which is what everybody waits for.
 func (r *run) close(v record.Verdict, text []byte) error {
+	if r.ordersTree() && v.Outcome == session.Failed && v.ExitCode == api.CodeNoAgent.Exit() {
+		if err := r.takeBack(); err != nil { // nothing was started in it
+			return err
+		}
+	}
 	about := r.rt.about()
 	var wrote, left error
 	var all sync.WaitGroup
@@ -261,6 +271,7 @@ func (r *run) close(v record.Verdict, text []byte) error {
 	code := v.ExitCode
 	r.st.Outcome, r.st.ExitCode, r.st.Cause, r.st.EndedAt, r.st.Runtime = string(v.Outcome), &code, v.Cause, &now, nil
 	r.st.WaitingFor, r.st.Next, r.st.Permissions = nil, "", nil
+	r.st.Leaving = r.spec.Limits.Archive && v.Outcome == session.Completed
 	if r.st.Cancel != nil {
 		r.st.Cancel.ConfirmedAt = &now
 	}

@@ -67,6 +67,7 @@ type Supervisor struct {
 	books    map[string]*book    // by session, those that are open
 	kept     map[string]*keeper  // by session: processes that wait for its next run
 	attends  map[string]presence // by folder: who will answer what the agent asks for
+	errands  map[string]*errand  // by workspace: what is being done with it
 	asks     map[string]string   // by permission: the folder of whose agent asks, from before that is told
 	slots    *slots
 	clients  int
@@ -111,7 +112,8 @@ func Run(ctx context.Context, o Options) error {
 		o: o, dir: o.Dir, log: log.New(o.Log, "", log.LstdFlags|log.LUTC), ctx: ctx, leave: cancel,
 		runs: map[string]*run{}, envs: map[string]brought{}, used: time.Now(),
 		books: map[string]*book{}, kept: map[string]*keeper{}, attends: map[string]presence{}, asks: map[string]string{},
-		slots: newSlots(o.Config.Limits.Running),
+		slots:   newSlots(o.Config.Limits.Running),
+		errands: map[string]*errand{},
 	}
 	if s.lock, err = os.Stat(o.Dir.Path(LockFile)); err != nil {
 		return fmt.Errorf("supervisor: %w", err)

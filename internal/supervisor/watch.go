@@ -76,6 +76,10 @@ func (s *Supervisor) takeUp(folder string) {
 	}
 	if open {
 		s.ensure(folder)
+		return
+	}
+	if st, err := record.StatusOf(s.dir, folder); err == nil && st.Leaving {
+		s.dispatch(departure(folder, st))
 	}
 }
 
@@ -118,7 +122,7 @@ func (s *Supervisor) idle() bool { return s.quiet() >= time.Duration(s.o.Config.
 func (s *Supervisor) quiet() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.clients > 0 || len(s.runs) > 0 || len(s.kept) > 0 {
+	if s.clients > 0 || len(s.runs) > 0 || len(s.kept) > 0 || len(s.errands) > 0 {
 		s.used = time.Now()
 	}
 	return time.Since(s.used)

@@ -200,6 +200,13 @@ type Workspace struct {
 	CreatedAt  *time.Time `json:"createdAt,omitempty"`
 	ArchivedAt *time.Time `json:"archivedAt,omitempty"`
 	Report     *Report    `json:"report,omitempty"`
+	Progress   *Progress  `json:"progress,omitempty"` // of an archive that is under way
+}
+
+// Progress is how much has been kept so far.
+type Progress struct {
+	Files int   `json:"files"`
+	Bytes int64 `json:"bytes"`
 }
 
 // Restored answers a restore. Notes say what could not be as it was.

@@ -1,0 +1,66 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/pintle/pintle/state"
+)
+
+// Expirable returns the archived executions, chores among them, whose results are still there although they were archived
+// before that time.
+func Expirable(d *state.Dir, before time.Time) (rows []Listed, err error) {
+	for _, folder := range archivedFolders(d) {
+		st, readErr := state.Read[Status](d, StatusFile(folder))
+		switch {
+		case errors.Is(readErr, fs.ErrNotExist): // a tombstone
+		case readErr != nil:
+			err = errors.Join(err, readErr)
+		case st.ArchivedAt != nil && st.ArchivedAt.Before(before):
+			rows = append(rows, Listed{Folder: folder, Execution: st.Execution})
+		}
+	}
+	return rows, err
+}
+
+// ExpireSession removes the records of a session that was archived by then, journal and all, by way of a dot-name. All its
+// executions were archived with it.
+func ExpireSession(d *state.Dir, id string, by time.Time) error {
+	s, err := state.Read[Session](d, SessionFile(id))
+	if err != nil || s.ArchivedAt == nil && s.Provider != "" && !chore(d, s) || s.ArchivedAt != nil && s.ArchivedAt.After(by) {
+		return ignoreAbsent(err)
+	}
+	dead := d.Path("sessions", "."+id)
+	if err := os.Rename(d.Path("sessions", id), dead); err != nil {
+		return fmt.Errorf("expire session %s: %w", id, err)
+	}
+	return os.RemoveAll(dead)
+}
+
+// chore reports whether a session is that of a chore, which nobody archives: it is put away with its execution.
+func chore(d *state.Dir, s Session) bool {
+	spec, err := SpecOf(d, inArchive(s.Execution))
+	return err == nil && spec.Chore != nil
+}
+
+// Forget notes that nothing is kept of a worktree any more, and removes the files that were kept beside the repository.
+func Forget(ctx context.Context, d *state.Dir, t Worktree) error {
+	if t.Kept != nil && t.Kept.Tar != "" {
+		if err := ignoreAbsent(os.Remove(t.Kept.Tar)); err != nil {
+			return err
+		}
+	}
+	return state.Update(ctx, d, WorktreeFile(t.ID), func(rec *Worktree) error {
+		if rec.Version == 0 {
+			return fmt.Errorf("worktree %s: %w", t.ID, fs.ErrNotExist)
+		}
+		if rec.Kept != nil {
+			rec.Kept.Ref, rec.Kept.Commit, rec.Kept.Tar, rec.Kept.Files, rec.Expired = "", "", "", nil, true
+		}
+		return nil
+	})
+}

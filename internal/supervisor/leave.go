@@ -1,0 +1,222 @@
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/pintle/pintle/internal/crash"
+	"github.com/pintle/pintle/internal/proc"
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
+	"github.com/pintle/pintle/worktree"
+)
+
+// A worktree goes when the last workspace that refers to it is archived. Which do is in its record, and one change of that
+// record, under its lock, takes the last one out and marks it as leaving: from then on nobody refers to it any more (X20).
+//
+//	nobody refers to it       worktrees/<id>.json: leaving
+//	it is cleaned up          a chore
+//	its work is kept          the ref in the repository, then its name and hash in the record
+//	its directory goes        by way of a dot-name
+//	                          gone
+//
+// What stands in the way (a process in it, git's own lock) leaves it at leaving, and an errand for later.
+
+// vacate has a workspace leave its directory, and reports what became of that. An error is one that may pass; what is in
+// the way is told in the report.
+func (s *Supervisor) vacate(ctx context.Context, w record.Workspace) (api.Report, error) {
+	report := api.Report{Workspace: w.ID}
+	if w.Worktree == "" {
+		return report, nil // a directory of the user's is never deleted (X17)
+	}
+	t, err := s.unrefer(w)
+	if nowhere(err) {
+		return report, nil
+	}
+	if err != nil {
+		return report, err
+	}
+	report.Worktree, report.SharedWith = t.Dir, t.Workspaces
+	if len(t.Workspaces) > 0 {
+		return report, nil
+	}
+	crash.At("supervisor.unreferred")
+	return s.remove(ctx, t, w, report)
+}
+
+// unrefer takes a workspace out of those that refer to its worktree.
+func (s *Supervisor) unrefer(w record.Workspace) (t record.Worktree, err error) {
+	err = state.Update(s.ctx, s.dir, record.WorktreeFile(w.Worktree), func(rec *record.Worktree) error {
+		if rec.Version == 0 {
+			return errGone
+		}
+		rec.Workspaces = slices.DeleteFunc(rec.Workspaces, func(id string) bool { return id == w.ID })
+		if len(rec.Workspaces) == 0 && rec.State != record.TreeGone {
+			rec.State = record.TreeLeaving
+			rec.As = cmp.Or(rec.As, w.ID)
+		}
+		t = *rec
+		return nil
+	})
+	return t, err
+}
+
+// remove removes the directory of a worktree that nobody refers to, once all of it is kept.
+func (s *Supervisor) remove(ctx context.Context, t record.Worktree, w record.Workspace, report api.Report) (api.Report, error) {
+	if t.State == record.TreeGone {
+		report.Removed, report.Kept = true, keptOf(t.Kept)
+		return report, nil
+	}
+	failed, err := s.cleanUp(ctx, t, w)
+	if err != nil {
+		return report, err
+	}
+	report.Cleanup = failed
+	if stuck := s.occupied(t); stuck != nil {
+		report.Pending = s.stuck(w, stuck)
+		return report, nil
+	}
+	t, err = s.keepWork(ctx, t, w)
+	if err == nil {
+		err = s.drop(ctx, t)
+	}
+	report.Kept = keptOf(t.Kept)
+	switch {
+	case err == nil:
+		report.Removed = true
+		return report, nil
+	case ctx.Err() != nil || errors.Is(err, state.ErrFull):
+		return report, err
+	}
+	report.Pending = s.stuck(w, err)
+	return report, nil
+}
+
+// stuck is why a directory stays, and which try that was.
+func (s *Supervisor) stuck(w record.Workspace, why error) *api.Stuck {
+	p := &api.Stuck{Code: api.CodeInternal, Message: why.Error(), Tries: 1, At: time.Now().UTC()}
+	switch {
+	case errors.Is(why, worktree.ErrLocked):
+		p.Code = api.CodeLocked
+	case api.CodeOf(why) == api.CodeOccupied:
+		p.Code, p.Message = api.CodeOccupied, api.As(why).Message
+	}
+	if was, is, err := s.errandOf(w.ID); err == nil && is && was.Stuck != nil {
+		p.Tries = was.Stuck.Tries + 1
+	}
+	s.log.Printf("worktree of %s stays for now: %v", w.ID, why)
+	return p
+}
+
+// cleanUp runs the repository's clean-up commands, once. That they fail is told, and does not keep the directory: its
+// work is kept all the same.
+func (s *Supervisor) cleanUp(ctx context.Context, t record.Worktree, w record.Workspace) (*api.Cause, error) {
+	if _, err := os.Stat(t.Dir); len(t.Recipe.Cleanup) == 0 || err != nil {
+		return nil, nil //nolint:nilerr // there is nothing to clean up in
+	}
+	c := chore{
+		kind: "cleanup", tree: t, owner: w.ID, commands: t.Recipe.Cleanup, timeout: t.Recipe.CleanupTimeout, stored: t.Environment,
+	}
+	e, err := s.complete(ctx, c)
+	if err != nil || e.Outcome == string(session.Completed) {
+		return nil, err
+	}
+	return cause("cleanup_failed", s.complaint("clean-up", e)), nil
+}
+
+// occupied reports who works in a directory that is to go (X22). What is ours was ended.
+func (s *Supervisor) occupied(t record.Worktree) error {
+	in, err := proc.WithCwd(t.Dir, func(pid int) bool { return pid == os.Getpid() })
+	if err != nil || len(in) == 0 {
+		return err
+	}
+	e := api.E(api.CodeOccupied, "process %d (%s) has its working directory in %s", in[0].PID, in[0].Command, t.Dir)
+	return e.WithNext("pintle gc, once it is gone")
+}
+
+// keepWork keeps what git would not find again, and records where before anything of the directory goes (X21). The
+// directory is whole as long as it bears its name; if that is so although the hash is on record, something was in the way
+// since: what was changed meanwhile is kept under the same name, on top.
+func (s *Supervisor) keepWork(ctx context.Context, t record.Worktree, w record.Workspace) (record.Worktree, error) {
+	if _, err := os.Lstat(t.Dir); errors.Is(err, fs.ErrNotExist) {
+		return t, nil // it was removed by hand (case 24), or is on its way already
+	}
+	name := t.As
+	if t.Kepts > 0 {
+		name = fmt.Sprintf("%s-%d", t.As, t.Kepts+1) // what an earlier archive kept stays where it is
+	}
+	if err := s.dir.Mkdir("kept"); err != nil {
+		return t, err
+	}
+	s.forks.RLock()
+	kept, err := worktree.Snapshot(ctx, t.Dir, "refs/pintle/archive/"+name, worktree.SnapshotOptions{
+		Keep: t.Recipe.Keep, Tar: s.dir.Path(record.KeptFile(name)), Progress: s.progressOf(w.ID),
+	})
+	s.forks.RUnlock()
+	if err != nil {
+		return t, err
+	}
+	crash.At("supervisor.kept")
+	t.Kept = &kept
+	err = state.Update(s.ctx, s.dir, record.WorktreeFile(t.ID), func(rec *record.Worktree) error {
+		rec.Kept = &kept
+		return nil
+	})
+	crash.At("supervisor.kept_recorded")
+	return t, err
+}
+
+// drop removes the directory.
+func (s *Supervisor) drop(ctx context.Context, t record.Worktree) error {
+	s.forks.RLock()
+	defer s.forks.RUnlock()
+	hold, err := worktree.Lock(ctx, t.Repository)
+	if err != nil {
+		return err
+	}
+	defer hold.Release()
+	if err := hold.Remove(ctx, t.Tree(s.dir.HomeID())); err != nil {
+		return err
+	}
+	crash.At("supervisor.tree_removed")
+	return s.setTree(t.ID, record.TreeGone)
+}
+
+// refuseDirty refuses to archive what git would not find again, if this workspace is the last in its worktree (X22).
+func (s *Supervisor) refuseDirty(ctx context.Context, w record.Workspace) error {
+	t, err := state.Read[record.Worktree](s.dir, record.WorktreeFile(w.Worktree))
+	if w.Worktree == "" || nowhere(err) || err == nil && !slices.Equal(t.Workspaces, []string{w.ID}) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(t.Dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	s.forks.RLock()
+	defer s.forks.RUnlock()
+	u, err := worktree.FindUnsaved(ctx, t.Dir)
+	if err != nil || u.Empty() {
+		return err
+	}
+	return dirtyError(w, u.Lines())
+}
+
+// keptOf is what a report says of what was kept.
+func keptOf(k *worktree.Kept) *api.Kept {
+	if k == nil || k.Ref == "" && k.Tar == "" && k.IgnoredN == 0 {
+		return nil
+	}
+	return &api.Kept{
+		Ref: k.Ref, Commit: k.Commit, State: k.State, Changed: k.Changed, Files: k.Files, Ignored: k.Ignored, IgnoredCount: k.IgnoredN,
+	}
+}

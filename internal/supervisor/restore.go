@@ -1,0 +1,174 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/pintle/pintle/internal/crash"
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
+	"github.com/pintle/pintle/worktree"
+)
+
+// restore brings an archived workspace back, with its session and its executions: the same ids, the same directory if
+// nothing is in the way, the same bytes in it (X21). Each step may be repeated, as those of an archive:
+//
+//	the errand            pending/<workspace>.json
+//	the directory         worktrees/<id>.json: coming, then ready, with what it is brought back from
+//	where it is           the workspace, no more archived
+//	who was in it         the executions' folders, then their status
+//	it goes on            session.json
+func (s *Supervisor) restore(ctx context.Context, e record.Errand) (api.Restored, error) {
+	w, err := state.Read[record.Workspace](s.dir, record.WorkspaceFile(e.Workspace))
+	if err != nil {
+		return api.Restored{}, err
+	}
+	_, pending, err := s.errandOf(w.ID)
+	if err != nil || w.ArchivedAt == nil && !pending {
+		return api.Restored{Workspace: WorkspaceOf(w)}, err
+	}
+	e.Session = w.Session
+	if err := s.beginErrand(e); err != nil {
+		return api.Restored{}, err
+	}
+	notes, err := s.comeBack(ctx, &w)
+	if err != nil {
+		return api.Restored{}, err
+	}
+	w.ArchivedAt, w.Report = nil, nil
+	if err := state.Put(s.ctx, s.dir, record.WorkspaceFile(w.ID), w); err != nil {
+		return api.Restored{}, err
+	}
+	crash.At("supervisor.restored")
+	if err := s.revive(e, w); err != nil {
+		return api.Restored{}, err
+	}
+	return api.Restored{Workspace: WorkspaceOf(w), Notes: notes}, s.endErrand(w.ID)
+}
+
+// comeBack has the workspace's directory there again.
+func (s *Supervisor) comeBack(ctx context.Context, w *record.Workspace) (notes []string, err error) {
+	if w.Worktree == "" {
+		return nil, nil
+	}
+	t, err := state.Read[record.Worktree](s.dir, record.WorktreeFile(w.Worktree))
+	if err != nil {
+		return nil, err
+	}
+	switch t.State {
+	case record.TreeReady, record.TreeMade:
+		return nil, s.refer(t.ID, w.ID)
+	case record.TreePlanned:
+		return nil, nil // nothing was made
+	}
+	sub, err := filepath.Rel(t.Dir, w.Cwd)
+	if err != nil {
+		sub = "."
+	}
+	if notes, err = s.bringBack(ctx, &t, w.ID); err != nil {
+		return notes, err
+	}
+	w.Root, w.Cwd = t.Dir, filepath.Join(t.Dir, sub)
+	return notes, nil
+}
+
+// bringBack makes the directory of a worktree again from what was kept. One that could not be removed is still there.
+func (s *Supervisor) bringBack(ctx context.Context, t *record.Worktree, workspace string) (notes []string, err error) {
+	s.forks.RLock()
+	defer s.forks.RUnlock()
+	hold, err := worktree.Lock(ctx, t.Repository)
+	if err != nil {
+		return nil, err
+	}
+	defer hold.Release()
+	if t.State == record.TreeLeaving && s.whole(*t) {
+		return nil, s.ready(t, workspace)
+	}
+	if t.State != record.TreeComing {
+		if err := s.planReturn(ctx, hold, t); err != nil {
+			return nil, err
+		}
+		crash.At("supervisor.coming")
+	}
+	if notes, err = hold.Restore(ctx, t.Tree(s.dir.HomeID()), t.Source()); err != nil {
+		return notes, fmt.Errorf("restore %s: %w", workspace, err)
+	}
+	crash.At("supervisor.brought_back")
+	return notes, s.ready(t, workspace)
+}
+
+// planReturn finishes the removal, if that was under way, and fixes where the directory will be: where it was, unless
+// something else is there by now.
+func (s *Supervisor) planReturn(ctx context.Context, hold *worktree.Hold, t *record.Worktree) error {
+	if t.State == record.TreeLeaving {
+		if err := hold.Remove(ctx, t.Tree(s.dir.HomeID())); err != nil {
+			return err
+		}
+	}
+	dir, err := freeDir(t.Root, filepath.Base(t.Dir))
+	if err != nil {
+		return err
+	}
+	t.Dir, t.State = dir, record.TreeComing
+	return state.Put(s.ctx, s.dir, record.WorktreeFile(t.ID), *t)
+}
+
+// whole reports whether a leaving worktree's directory is there under its name, so that nothing of it is gone.
+func (s *Supervisor) whole(t record.Worktree) bool {
+	home, id, err := worktree.Owner(t.Dir)
+	return err == nil && home == s.dir.HomeID() && id == t.ID
+}
+
+// ready has the worktree in use again, by that workspace.
+func (s *Supervisor) ready(t *record.Worktree, workspace string) error {
+	if t.State == record.TreeComing {
+		t.Kepts++
+	}
+	t.State, t.As = record.TreeReady, ""
+	if !slices.Contains(t.Workspaces, workspace) {
+		t.Workspaces = append(t.Workspaces, workspace)
+	}
+	if t.Kept != nil && t.Kept.Branch != "" {
+		t.Branch = t.Kept.Branch
+	}
+	return state.Put(s.ctx, s.dir, record.WorktreeFile(t.ID), *t)
+}
+
+// revive brings the executions of a session back where ps sees them, and lets the session go on.
+func (s *Supervisor) revive(e record.Errand, w record.Workspace) error {
+	for _, folder := range s.runsOf(e) {
+		if err := record.Unarchive(s.ctx, s.dir, folder); err != nil {
+			return err
+		}
+		err := state.Update(s.ctx, s.dir, record.StatusFile(folder), func(st *record.Status) error {
+			if st.Version == 0 {
+				return errGone // its result has expired
+			}
+			st.ArchivedAt = nil
+			if st.Worktree != "" && w.Root != "" {
+				st.Worktree, st.Cwd = w.Root, w.Cwd
+			}
+			return nil
+		})
+		if ignoreAbsent(err) != nil {
+			return err
+		}
+	}
+	return s.closeSession(e.Session, nil)
+}
+
+// WorkspaceOf is a workspace as everybody sees it.
+func WorkspaceOf(w record.Workspace) api.Workspace {
+	v := api.Workspace{
+		ID: w.ID, Cwd: w.Cwd, Session: w.Session, Repository: w.Repository, Worktree: w.Root, Branch: w.Branch, Base: w.Base, Head: w.Head,
+		ArchivedAt: w.ArchivedAt, Report: w.Report,
+	}
+	if !w.CreatedAt.IsZero() {
+		at := w.CreatedAt
+		v.CreatedAt = &at
+	}
+	return v
+}
