@@ -223,7 +223,28 @@ func (f *follower) ended(ctx context.Context, w waited) error {
 		return err
 	}
 	w.execution.Replayed = !f.creator()
+	f.cleared(&w.execution)
 	return f.end(w.execution)
+}
+
+// cleared waits until a run with --rm is archived. The supervisor does it in any case: whoever is killed here misses only
+// the waiting.
+func (f *follower) cleared(e *api.Execution) {
+	if !f.c.Spec.Limits.Archive || e.Outcome != string(session.Completed) {
+		return
+	}
+	var done api.Archived
+	err := f.a.progressing(f.d, e.Workspace, func() error {
+		return f.a.call(f.a.ctx, f.d, nil, api.MethodArchive, api.Archive{ID: e.ID, Reason: "--rm"}, &done)
+	})
+	if err != nil {
+		f.a.say("%s is not archived yet: %v", e.ID, err)
+		return
+	}
+	e.ArchivedAt = done.Report.ArchivedAt
+	if done.Report.Pending != nil || f.v.Verbose {
+		f.a.archived(e.ID, done, false)
+	}
 }
 
 // interrupted is a signal: the creator's first one cancels the run and goes on waiting for the proof; a

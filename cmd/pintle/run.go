@@ -29,9 +29,12 @@ import (
 
 // runVerb is `pintle run`.
 type runVerb struct {
-	Agent   string   `short:"a" help:"Agent to run; command runs what follows --." placeholder:"AGENT"`
-	Session string   `help:"Go on in the conversation of a session, or of a run." placeholder:"ID"`
-	Words   []string `arg:"" optional:"" name:"prompt" help:"The prompt; for a command, CMD ARG… after --."`
+	Agent     string   `short:"a" help:"Agent to run; command runs what follows --." placeholder:"AGENT"`
+	Session   string   `help:"Go on in the conversation of a session, or of a run." placeholder:"ID"`
+	Workspace string   `help:"Run in the directory of a workspace." placeholder:"ID"`
+	Words     []string `arg:"" optional:"" name:"prompt" help:"The prompt; for a command, CMD ARG… after --."`
+	Remove    bool     `name:"rm" help:"Archive the run at its end, if it completes: its worktree goes, and what git would not find again is kept."`
+	treeFlags
 	orderFlags
 }
 
@@ -132,14 +135,14 @@ func (v *runVerb) order(a *app, cfg config.Config) (order, error) {
 	if err != nil {
 		return o, err
 	}
-	if err := v.check(); err != nil {
+	if err := cmp.Or(v.check(), v.treeFlags.check()); err != nil {
 		return o, err
 	}
 	talk, err := v.converse(a)
 	if err != nil {
 		return o, err
 	}
-	cwd, err := v.cwd(talk)
+	cwd, err := v.cwd(a, talk)
 	if err != nil {
 		return o, err
 	}
@@ -148,6 +151,7 @@ func (v *runVerb) order(a *app, cfg config.Config) (order, error) {
 		return o, err
 	}
 	payload.Session = talk.Session
+	v.treeFlags.into(&payload)
 	labels, err := labels(v.Label)
 	if err != nil {
 		return o, err
@@ -161,7 +165,13 @@ func (v *runVerb) order(a *app, cfg config.Config) (order, error) {
 	path, lookErr := programOf(payload, o.env.Vars["PATH"])
 	o.lacks = v.unset(a.getenv)
 	o.fresh = func(spec *record.Spec) error {
+		if inTree(payload) {
+			lookErr = nil
+		}
 		if err := cmp.Or(v.there(cwd), o.lacks, lookErr); err != nil {
+			return err
+		}
+		if err := v.plant(a, spec); err != nil {
 			return err
 		}
 		return a.fits(*spec)
@@ -178,6 +188,20 @@ func (v *runVerb) order(a *app, cfg config.Config) (order, error) {
 	return o, err
 }
 
+// plant finds out which worktree is to be made, once.
+func (v *runVerb) plant(a *app, spec *record.Spec) (err error) {
+	if !v.wanted() || spec.Tree != nil {
+		return nil
+	}
+	if spec.Tree, err = v.treeFlags.order(a, spec.Payload.Cwd); err != nil {
+		return err
+	}
+	if inTree(spec.Payload) {
+		spec.Tree.Program = spec.Payload.Argv[0]
+	}
+	return nil
+}
+
 // programOf is what is started for an order.
 func programOf(p session.Payload, path string) (string, error) {
 	if p.Provider == command.Name {
@@ -189,7 +213,7 @@ func programOf(p session.Payload, path string) (string, error) {
 // limits bound the run, and are no part of what makes two orders equal.
 func (v *runVerb) limits(a *app, p session.Payload, cfg config.Config, whole time.Duration) record.Limits {
 	return record.Limits{
-		Timeout: whole, IdleTimeout: v.idle(p, cfg), Retries: v.Retries, Warm: v.Warm,
+		Timeout: whole, IdleTimeout: v.idle(p, cfg), Retries: v.Retries, Warm: v.Warm, Archive: v.Remove,
 		Attended: p.Provider != command.Name && v.attended(a),
 	}
 }
@@ -212,6 +236,10 @@ func (v *runVerb) check() error {
 		return usage("--timeout, --idle-timeout, --warm and --attempt cannot be negative")
 	case v.Retries < 0 || v.Retries > maxRetries:
 		return usage("--retries %d: 0 to %d", v.Retries, maxRetries)
+	case v.Session != "" && (v.wanted() || v.Workspace != ""):
+		return usage("a session has its directory: --session can't be used with --workspace, or with what makes a worktree")
+	case v.Workspace != "" && v.wanted():
+		return usage("--workspace is a directory that is there: it can't be used with what makes a worktree")
 	case v.Attempt > 0 && v.ID == nil:
 		return usage("--attempt numbers the attempts of a key: give --id")
 	case v.Out != "" && v.Detach:
@@ -239,9 +267,12 @@ func (v *runVerb) id() (string, error) {
 }
 
 // cwd is where to run: in the directory that was given, else where the conversation is that goes on.
-func (v *runVerb) cwd(talk record.Conversation) (string, error) {
-	if v.Dir == "" && talk.Cwd != "" {
+func (v *runVerb) cwd(a *app, talk record.Conversation) (string, error) {
+	switch {
+	case v.Dir == "" && talk.Cwd != "":
 		return talk.Cwd, nil
+	case v.Dir == "" && v.Workspace != "": // beside a directory it means nothing (X5)
+		return a.directory(v.Workspace)
 	}
 	path, err := filepath.Abs(v.Dir)
 	if err != nil {
@@ -370,6 +401,9 @@ func (f *follower) replay() error {
 		return err
 	}
 	e.Replayed = true
+	if e.ResultExpired && !f.v.Quiet && !f.v.JSON {
+		f.a.say("%s: what it said has expired; its outcome is known", e.ID)
+	}
 	text, err := record.Text(f.d, f.c.Folder)
 	if err != nil {
 		return err

@@ -177,7 +177,10 @@ func repoConfig(ctx context.Context, d *state.Dir, repository, commit string) (c
 	if err != nil || cfg.Empty() {
 		return cfg, err
 	}
-	ok, err := record.Trusted(d, repository, cfg.Fingerprint())
+	ok := false
+	if d != nil { // else nothing is trusted yet
+		ok, err = record.Trusted(d, repository, cfg.Fingerprint())
+	}
 	if err != nil {
 		return config.Repo{}, err
 	}
