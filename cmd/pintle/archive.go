@@ -124,6 +124,9 @@ func (a *app) archived(id string, done api.Archived, asJSON bool) {
 	if r.Cleanup != nil {
 		a.say("%s: %s", id, oneLine(r.Cleanup.Message))
 	}
+	if r.Next != "" {
+		a.say("hint: %s", r.Next)
+	}
 	if r.Pending != nil {
 		a.say("%s: %s stays for now: %s", id, r.Worktree, oneLine(r.Pending.Message))
 		a.say("hint: pintle gc tries again")

@@ -30,6 +30,9 @@ type errand struct {
 // under way.
 func (s *Supervisor) send(ctx context.Context, want record.Errand) (any, error) {
 	for {
+		if s.isStopping() {
+			return nil, api.E(api.CodeStopping, "the supervisor is being stopped")
+		}
 		e, joined := s.dispatch(want)
 		select {
 		case <-e.done:

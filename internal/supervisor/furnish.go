@@ -341,7 +341,7 @@ func (r *run) takeBack() error {
 	if err != nil || w.Worktree == "" {
 		return ignoreAbsent(err)
 	}
-	gone, err := r.s.undoTree(w)
+	gone, err := r.s.undoTree(w, r.st.Attempt == 1)
 	if err != nil || !gone {
 		return err
 	}
@@ -352,9 +352,9 @@ func (r *run) takeBack() error {
 	})
 }
 
-// undoTree takes a worktree back that this workspace made and nobody else refers to, if nothing is in it that git would not
-// find again.
-func (s *Supervisor) undoTree(w record.Workspace) (gone bool, err error) {
+// undoTree takes a worktree back that this workspace made and nobody else refers to. One that was ready has nobody's work in
+// it if nothing had begun in it before: what set-up left is kept all the same. Else it stays.
+func (s *Supervisor) undoTree(w record.Workspace, unused bool) (gone bool, err error) {
 	t, err := state.Read[record.Worktree](s.dir, record.WorktreeFile(w.Worktree))
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil // it was named and never planned
@@ -370,8 +370,12 @@ func (s *Supervisor) undoTree(w record.Workspace) (gone bool, err error) {
 	s.forks.RLock()
 	defer s.forks.RUnlock()
 	if t.State == record.TreeReady {
-		if u, err := worktree.FindUnsaved(ctx, t.Dir); err != nil || !u.Empty() {
-			return false, nil // archive knows how to keep it
+		if !unused {
+			return false, nil
+		}
+		t.As = w.ID
+		if t, err = s.keepWork(ctx, t, w); err != nil {
+			return false, err
 		}
 	}
 	hold, err := worktree.Lock(ctx, t.Repository)

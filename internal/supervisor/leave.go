@@ -75,6 +75,10 @@ func (s *Supervisor) remove(ctx context.Context, t record.Worktree, w record.Wor
 		report.Removed, report.Kept = true, keptOf(t.Kept)
 		return report, nil
 	}
+	if s.replaced(t) {
+		report.Next = "look at " + t.Dir + ": it is not the worktree that pintle made, so it stays as it is"
+		return report, s.setTree(t.ID, record.TreeGone)
+	}
 	failed, err := s.cleanUp(ctx, t, w)
 	if err != nil {
 		return report, err
@@ -84,6 +88,8 @@ func (s *Supervisor) remove(ctx context.Context, t record.Worktree, w record.Wor
 		report.Pending = s.stuck(w, stuck)
 		return report, nil
 	}
+	s.forks.RLock()
+	defer s.forks.RUnlock()
 	t, err = s.keepWork(ctx, t, w)
 	if err == nil {
 		err = s.drop(ctx, t)
@@ -98,6 +104,13 @@ func (s *Supervisor) remove(ctx context.Context, t record.Worktree, w record.Wor
 	}
 	report.Pending = s.stuck(w, err)
 	return report, nil
+}
+
+// replaced reports whether something else lies where the worktree was: another's, or that of the state directory of which
+// this one is a copy (X38). Nothing is done to it (X23).
+func (s *Supervisor) replaced(t record.Worktree) bool {
+	_, err := os.Lstat(t.Dir)
+	return err == nil && !s.whole(t)
 }
 
 // stuck is why a directory stays, and which try that was.
@@ -156,11 +169,9 @@ func (s *Supervisor) keepWork(ctx context.Context, t record.Worktree, w record.W
 	if err := s.dir.Mkdir("kept"); err != nil {
 		return t, err
 	}
-	s.forks.RLock()
 	kept, err := worktree.Snapshot(ctx, t.Dir, "refs/pintle/archive/"+name, worktree.SnapshotOptions{
 		Keep: t.Recipe.Keep, Tar: s.dir.Path(record.KeptFile(name)), Progress: s.progressOf(w.ID),
 	})
-	s.forks.RUnlock()
 	if err != nil {
 		return t, err
 	}
@@ -176,8 +187,6 @@ func (s *Supervisor) keepWork(ctx context.Context, t record.Worktree, w record.W
 
 // drop removes the directory.
 func (s *Supervisor) drop(ctx context.Context, t record.Worktree) error {
-	s.forks.RLock()
-	defer s.forks.RUnlock()
 	hold, err := worktree.Lock(ctx, t.Repository)
 	if err != nil {
 		return err

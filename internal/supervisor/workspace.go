@@ -189,7 +189,7 @@ func (s *Supervisor) tearDown(id string) error {
 	if err != nil {
 		return err
 	}
-	if gone, err := s.undoTree(w); err != nil || !gone {
+	if gone, err := s.undoTree(w, true); err != nil || !gone {
 		return err
 	}
 	crash.At("supervisor.torn_down")
