@@ -50,7 +50,7 @@ func git(ctx context.Context, dir string, args ...string) ([]byte, error) {
 func environment(host []string) []string {
 	env := slices.DeleteFunc(slices.Clone(host), foreign)
 	return append(env, "LC_ALL=C", "LANGUAGE=", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0",
-		"GIT_ASKPASS=true", "SSH_ASKPASS=true")
+		"GIT_ASKPASS=true", "SSH_ASKPASS=true", "SSH_ASKPASS_REQUIRE=force")
 }
 
 // foreign reports whether a NAME=value is git's and not one of those to keep.

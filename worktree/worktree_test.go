@@ -228,6 +228,7 @@ func TestGitGetsACleanEnvironment(t *testing.T) {
 	want := []string{
 		"PATH=/bin", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*", "GIT_SSL_CAINFO=/ca",
 		"GITHUB_TOKEN=t", "LC_ALL=C", "LANGUAGE=", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=true", "SSH_ASKPASS=true",
+		"SSH_ASKPASS_REQUIRE=force",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
