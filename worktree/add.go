@@ -35,7 +35,7 @@ func (h *Hold) add(ctx context.Context, t Tree, root *os.Root, found []admin) er
 	}
 	for try := 1; ; try++ {
 		a, err := h.make(ctx, t, root)
-		if err == nil || ctx.Err() != nil || try == tries || a.half(t) {
+		if err == nil || ctx.Err() != nil || try == attempts || a.half(t) {
 			return err
 		}
 		if err := h.clear(t, root); err != nil {

@@ -2,15 +2,17 @@ package worktree
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
 
-// tries is how often a worktree is begun that a `git worktree prune` of the user's, or one that his gc runs, takes
+// attempts is how often a worktree is begun that a `git worktree prune` of the user's, or one that his gc runs, takes
 // away again: git makes the administrative directory before the lock in it, and a prune that comes between deletes
 // it, or what it finds of it. Such a one is known by the lock, which is not there.
-const tries = 8
+const attempts = 8
 
 // make makes the worktree in the reserved directory. What git knows of it is returned with an error, too.
 func (h *Hold) make(ctx context.Context, t Tree, root *os.Root) (admin, error) {
@@ -18,8 +20,8 @@ func (h *Hold) make(ctx context.Context, t Tree, root *os.Root) (admin, error) {
 		return admin{}, err
 	}
 	path, err := dotGit(root, t.name())
-	if err != nil {
-		return admin{}, err
+	if err != nil || path == "" {
+		return admin{}, fmt.Errorf("git made no worktree: %w", errors.Join(err, fs.ErrNotExist))
 	}
 	// git would start the same command for itself. Started from here it dies with the context.
 	_, err = h.run(ctx, t.Dir, nil, []string{"reset", "--quiet", "--hard", "--no-recurse-submodules"})
@@ -32,7 +34,8 @@ func (h *Hold) make(ctx context.Context, t Tree, root *os.Root) (admin, error) {
 // clear makes room for another try. What the prune left has no lock to be known by, but whose it is is known here:
 // it was made a moment ago.
 func (h *Hold) clear(t Tree, root *os.Root) error {
-	if path, err := dotGit(root, t.name()); err == nil && path != "" && filepath.Dir(path) == filepath.Join(h.repository, "worktrees") {
+	known := filepath.Join(h.repository, "worktrees")
+	if path, err := dotGit(root, t.name()); err == nil && filepath.Dir(path) == known {
 		if err := absent(condemn(t, path)); err != nil {
 			return err
 		}
