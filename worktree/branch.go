@@ -104,7 +104,7 @@ func branchOf(out, name, repository string) branch {
 
 // CheckedOut returns the working tree that has a branch checked out, "" if none has.
 func CheckedOut(ctx context.Context, repository, name string) (dir string, err error) {
-	out, err := git(ctx, repository, "for-each-ref", branchFormat, heads+name)
+	out, err := git(ctx, repository, "--git-dir=.", "for-each-ref", branchFormat, heads+name)
 	return branchOf(string(out), name, repository).worktree, err
 }
 

@@ -35,7 +35,7 @@ func updateRefs(ctx context.Context, dir, commands string) error {
 
 // Discard deletes an archive's reference; what only it held goes with the next gc of git. One that is gone is fine.
 func Discard(ctx context.Context, repository, ref string) error {
-	out, err := git(ctx, repository, "for-each-ref", "--format=%(refname) %(objectname)", ref)
+	out, err := git(ctx, repository, "--git-dir=.", "for-each-ref", "--format=%(refname) %(objectname)", ref)
 	for line := range strings.Lines(string(out)) {
 		if name, oid, _ := strings.Cut(strings.TrimSpace(line), " "); name == ref && err == nil {
 			err = updateRefs(ctx, repository, fmt.Sprintf("delete %s %s\n", ref, oid))
@@ -49,7 +49,7 @@ func Discard(ctx context.Context, repository, ref string) error {
 
 // Size returns about how many bytes on the disk an archive's reference alone holds.
 func Size(ctx context.Context, repository, ref string) (bytes int64, err error) {
-	out, err := git(ctx, repository, "rev-list", "--disk-usage", "--objects", ref, "--not", "--branches", "--tags", "--remotes")
+	out, err := git(ctx, repository, "--git-dir=.", "rev-list", "--disk-usage", "--objects", ref, "--not", "--branches", "--tags", "--remotes")
 	if err == nil {
 		bytes, err = strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
 	}
