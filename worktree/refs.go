@@ -28,8 +28,11 @@ func gitInput(ctx context.Context, dir string, in io.Reader, args ...string) ([]
 
 // updateRefs runs one transaction on references: all of it happens, or nothing. Nobody's reflog notes it.
 func updateRefs(ctx context.Context, dir, commands string) error {
-	_, err := gitInput(ctx, dir, strings.NewReader(commands),
-		"-c", "core.fsync=all", "-c", "core.logAllRefUpdates=false", "update-ref", "--stdin")
+	words := []string{"-c", "core.fsync=all", "-c", "core.logAllRefUpdates=false", "update-ref", "--stdin"}
+	if isGitDir(dir) {
+		words = append([]string{"--git-dir=."}, words...)
+	}
+	_, err := gitInput(ctx, dir, strings.NewReader(commands), words...)
 	return err
 }
 
