@@ -88,8 +88,14 @@ func (s *Supervisor) archive(ctx context.Context, e record.Errand) (api.Report, 
 	if err != nil {
 		return api.Report{}, err
 	}
-	if w.ArchivedAt != nil {
+	was, pending, err := s.errandOf(w.ID)
+	switch {
+	case err != nil:
+		return api.Report{}, err
+	case w.ArchivedAt != nil:
 		return s.again(ctx, w)
+	case pending && was.Action == e.Action:
+		e = was // it goes on as it was begun
 	}
 	if e.Refuse {
 		if err := s.refuseDirty(ctx, w); err != nil {
@@ -190,14 +196,17 @@ func (s *Supervisor) closeSession(id string, at *time.Time) error {
 // runsOf are the executions of the errand's session.
 func (s *Supervisor) runsOf(e record.Errand) []string {
 	sess, err := state.Read[record.Session](s.dir, record.SessionFile(e.Session))
-	runs := sess.Runs
+	runs := slices.Clone(sess.Runs)
 	if err == nil && len(runs) == 0 {
 		runs = s.scan(e.Session) // of before sessions knew theirs
 	}
 	if e.Folder != "" && !slices.Contains(runs, e.Folder) {
-		runs = append(slices.Clone(runs), e.Folder)
+		runs = append(runs, e.Folder)
 	}
-	return runs
+	return slices.DeleteFunc(runs, func(folder string) bool { // its key may have been freed, and given again
+		st, err := record.StatusOf(s.dir, folder)
+		return err == nil && st.Session != e.Session || nowhere(err) && folder != e.Folder
+	})
 }
 
 func (s *Supervisor) scan(id string) (runs []string) {

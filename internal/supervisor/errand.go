@@ -77,8 +77,23 @@ func (s *Supervisor) carry(e *errand) {
 	default:
 		e.result, e.err = s.archive(s.ctx, e.Errand)
 	}
-	if e.err != nil && s.ctx.Err() == nil && api.CodeOf(e.err) == api.CodeInternal {
-		s.log.Printf("%s %s: %v", e.Action, e.Workspace, e.err)
+	if e.err == nil || s.ctx.Err() != nil || api.CodeOf(e.err) == api.CodeDirty {
+		return
+	}
+	s.log.Printf("%s %s: %v", e.Action, e.Workspace, e.err)
+	s.work.Go(func() {
+		if s.pause(errandDelay); s.ctx.Err() == nil { // what is on record of it goes on: there may be space again
+			s.resumeErrand(e.Workspace)
+		}
+	})
+}
+
+// errandDelay is how long an errand waits that failed in the middle.
+const errandDelay = 10 * time.Second
+
+func (s *Supervisor) resumeErrand(workspace string) {
+	if e, is, err := s.errandOf(workspace); is && err == nil && e.Stuck == nil {
+		s.dispatch(e)
 	}
 }
 

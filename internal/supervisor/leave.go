@@ -59,7 +59,7 @@ func (s *Supervisor) unrefer(w record.Workspace) (t record.Worktree, err error) 
 			return errGone
 		}
 		rec.Workspaces = slices.DeleteFunc(rec.Workspaces, func(id string) bool { return id == w.ID })
-		if len(rec.Workspaces) == 0 && rec.State != record.TreeGone {
+		if len(rec.Workspaces) == 0 && rec.State != record.TreeGone && rec.State != record.TreeComing {
 			rec.State = record.TreeLeaving
 			rec.As = cmp.Or(rec.As, w.ID)
 		}
@@ -71,7 +71,13 @@ func (s *Supervisor) unrefer(w record.Workspace) (t record.Worktree, err error) 
 
 // remove removes the directory of a worktree that nobody refers to, once all of it is kept.
 func (s *Supervisor) remove(ctx context.Context, t record.Worktree, w record.Workspace, report api.Report) (api.Report, error) {
-	if t.State == record.TreeGone {
+	switch t.State {
+	case record.TreeComing: // a restore that was not finished
+		if err := s.uncome(ctx, t); err != nil {
+			return report, err
+		}
+		fallthrough
+	case record.TreeGone:
 		report.Removed, report.Kept = true, keptOf(t.Kept)
 		return report, nil
 	}
@@ -104,6 +110,23 @@ func (s *Supervisor) remove(ctx context.Context, t record.Worktree, w record.Wor
 	}
 	report.Pending = s.stuck(w, err)
 	return report, nil
+}
+
+// uncome takes back what there is of a directory that was to be restored. What it is restored from stays.
+func (s *Supervisor) uncome(ctx context.Context, t record.Worktree) error {
+	s.forks.RLock()
+	defer s.forks.RUnlock()
+	hold, err := worktree.Lock(ctx, t.Repository)
+	if err != nil {
+		return err
+	}
+	defer hold.Release()
+	tree := t.Tree(s.dir.HomeID())
+	tree.Own = false // the branch was there before
+	if err := hold.Undo(ctx, tree); err != nil {
+		return err
+	}
+	return s.setTree(t.ID, record.TreeGone)
 }
 
 // replaced reports whether something else lies where the worktree was: another's, or that of the state directory of which

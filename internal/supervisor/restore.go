@@ -18,8 +18,8 @@ import (
 //
 //	the errand            pending/<workspace>.json
 //	the directory         worktrees/<id>.json: coming, then ready, with what it is brought back from
-//	where it is           the workspace, no more archived
 //	who was in it         the executions' folders, then their status
+//	where it is           the workspace, no more archived
 //	it goes on            session.json
 func (s *Supervisor) restore(ctx context.Context, e record.Errand) (api.Restored, error) {
 	w, err := state.Read[record.Workspace](s.dir, record.WorkspaceFile(e.Workspace))
@@ -38,12 +38,15 @@ func (s *Supervisor) restore(ctx context.Context, e record.Errand) (api.Restored
 	if err != nil {
 		return api.Restored{}, err
 	}
+	if err := s.revive(e, w); err != nil {
+		return api.Restored{}, err
+	}
 	w.ArchivedAt, w.Report = nil, nil
 	if err := state.Put(s.ctx, s.dir, record.WorkspaceFile(w.ID), w); err != nil {
 		return api.Restored{}, err
 	}
 	crash.At("supervisor.restored")
-	if err := s.revive(e, w); err != nil {
+	if err := s.closeSession(e.Session, nil); err != nil {
 		return api.Restored{}, err
 	}
 	return api.Restored{Workspace: WorkspaceOf(w), Notes: notes}, s.endErrand(w.ID)
@@ -96,6 +99,9 @@ func (s *Supervisor) bringBack(ctx context.Context, t *record.Worktree, workspac
 	if notes, err = hold.Restore(ctx, t.Tree(s.dir.HomeID()), t.Source()); err != nil {
 		return notes, fmt.Errorf("restore %s: %w", workspace, err)
 	}
+	if t.Expired {
+		notes = append(notes, "what was kept of it was removed by gc: it is as its commit is")
+	}
 	crash.At("supervisor.brought_back")
 	return notes, s.ready(t, workspace)
 }
@@ -127,7 +133,7 @@ func (s *Supervisor) ready(t *record.Worktree, workspace string) error {
 	if t.State == record.TreeComing {
 		t.Kepts++
 	}
-	t.State, t.As = record.TreeReady, ""
+	t.State, t.As, t.Expired = record.TreeReady, "", false
 	if !slices.Contains(t.Workspaces, workspace) {
 		t.Workspaces = append(t.Workspaces, workspace)
 	}
@@ -137,9 +143,9 @@ func (s *Supervisor) ready(t *record.Worktree, workspace string) error {
 	return state.Put(s.ctx, s.dir, record.WorktreeFile(t.ID), *t)
 }
 
-// revive brings the executions of a session back where ps sees them, and lets the session go on.
+// revive brings the executions of a session back where ps sees them.
 func (s *Supervisor) revive(e record.Errand, w record.Workspace) error {
-	for _, folder := range s.runsOf(e) {
+	for _, folder := range s.wereIn(e, w) {
 		if err := record.Unarchive(s.ctx, s.dir, folder); err != nil {
 			return err
 		}
@@ -157,7 +163,23 @@ func (s *Supervisor) revive(e record.Errand, w record.Workspace) error {
 			return err
 		}
 	}
-	return s.closeSession(e.Session, nil)
+	return nil
+}
+
+// wereIn are the executions that were archived with a workspace. Of one that ended before it had a session the report knows.
+func (s *Supervisor) wereIn(e record.Errand, w record.Workspace) []string {
+	runs := s.runsOf(e)
+	if w.Report == nil {
+		return runs
+	}
+	for _, id := range w.Report.Executions {
+		folder := record.FolderOf(id)
+		st, err := record.StatusOf(s.dir, folder)
+		if err == nil && st.Workspace == w.ID && !slices.Contains(runs, folder) {
+			runs = append(runs, folder)
+		}
+	}
+	return runs
 }
 
 // WorkspaceOf is a workspace as everybody sees it.
