@@ -12,7 +12,8 @@ import (
 )
 
 // The manifest is what a tree of git cannot say: which of its files were read from the disk and with what permissions,
-// which were deleted, and which directories were empty. It is JSON lines, the header first.
+// which were deleted, and which
+// directories were empty, or had other permissions than git gives, or files had. It is JSON lines, the header first.
 
 // header says what was archived.
 type header struct {
@@ -29,7 +30,8 @@ const (
 	pieceFile = "file"
 	pieceLink = "link"
 	pieceGone = "gone"
-	pieceDir  = "dir"
+	pieceDir  = "dir"  // with its permissions
+	pieceMode = "mode" // a file as git checks it out, with other permissions
 )
 
 // piece is one path of the working tree that is not as git would check it out.

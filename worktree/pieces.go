@@ -45,7 +45,7 @@ func (p *picture) gather(ctx context.Context, untracked []string) error {
 			p.missing(c)
 		}
 	}
-	return p.shape()
+	return p.shape(seen)
 }
 
 // byDeletion parts what is staged. A path that was taken out of the index is not read for that: if it is on the disk,
@@ -172,55 +172,6 @@ func (p *picture) store(name string) error {
 	})
 	if err == nil {
 		p.pieces = append(p.pieces, got)
-	}
-	return err
-}
-
-// shape looks for what git does not see at all: empty directories, and special files.
-func (p *picture) shape() error {
-	outside := map[string]bool{".git": true}
-	for _, name := range slices.Concat(p.ignored, p.whole) {
-		if strings.HasSuffix(name, "/") || !slices.Contains(p.ignored, name) {
-			outside[strings.TrimSuffix(name, "/")] = true
-		}
-	}
-	return p.walk(".", outside)
-}
-
-func (p *picture) walk(dir string, outside map[string]bool) error {
-	entries, err := p.list(dir)
-	if vanished(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if len(entries) == 0 && dir != "." {
-		return p.empty(dir)
-	}
-	for _, e := range entries {
-		name := path.Join(dir, e.Name())
-		switch {
-		case outside[name]:
-		case e.IsDir():
-			err = p.walk(name, outside)
-		case e.Type()&^fs.ModeSymlink != 0:
-			p.skipped = append(p.skipped, name)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *picture) empty(dir string) error {
-	info, err := p.root.Lstat(dir)
-	if err == nil {
-		p.pieces = append(p.pieces, newPiece(dir, pieceDir, info.Mode()))
-	}
-	if vanished(err) {
-		err = nil
 	}
 	return err
 }

@@ -46,13 +46,17 @@ func newTree(t *testing.T, name string) tree {
 // git runs a command as the user would, and returns what it printed without the last newline.
 func (r tree) git(args ...string) string {
 	r.t.Helper()
-	cmd := exec.Command("git", append([]string{"-c", "protocol.file.allow=always"}, args...)...)
-	cmd.Dir = r.dir
-	out, err := cmd.CombinedOutput()
+	out, err := userGit(r.dir, args...)
 	if err != nil {
 		r.t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return strings.TrimSuffix(string(out), "\n")
+}
+
+func userGit(dir string, args ...string) ([]byte, error) {
+	cmd := exec.Command("git", append([]string{"-c", "protocol.file.allow=always"}, args...)...)
+	cmd.Dir = dir
+	return cmd.CombinedOutput()
 }
 
 // commit commits everything and returns the commit.

@@ -56,6 +56,7 @@ type restoration struct {
 	admin admin
 	tree  *os.Root // the working tree
 	git   *os.Root // its git directory
+	kept  []piece
 	notes []string
 }
 
@@ -84,7 +85,7 @@ func (r *restoration) close() { _, _ = r.tree.Close(), r.git.Close() }
 // run does all steps. The marker is the last one.
 func (r *restoration) run(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		r.clear, r.restoreState, r.restoreHead, r.checkOut, r.restorePieces, r.unpack,
+		r.clear, r.restoreState, r.restoreHead, r.checkOut, r.restorePieces, r.unpack, r.restoreModes,
 	} {
 		if err := step(ctx); err != nil {
 			return err

@@ -74,9 +74,10 @@ func (s *survey) worth() bool {
 		slices.ContainsFunc(s.entries, func(e entry) bool { return e.tag != "H" || e.stage != "0" })
 }
 
-// allUntracked lists untracked files one by one, nested repositories with a slash.
+// allUntracked lists untracked files one by one, nested repositories with a slash. The list by directory lacks what is
+// in a directory where the index has a file; but then that file counts as deleted.
 func (s *survey) allUntracked(ctx context.Context) ([]string, error) {
-	if len(s.untracked) == 0 {
+	if !s.worth() {
 		return nil, nil
 	}
 	return s.names(ctx, "ls-files", "-o", "--exclude-standard", "-z")
@@ -115,7 +116,7 @@ func (p *picture) keep(ctx context.Context, ref string, k *Kept) error {
 
 func (p *picture) count() (n int) {
 	for _, piece := range p.pieces {
-		if piece.Kind != pieceDir {
+		if piece.Kind != pieceDir && piece.Kind != pieceMode {
 			n++
 		}
 	}

@@ -112,9 +112,13 @@ func replace(name string, write func(io.Writer) error) error {
 }
 
 func (p *picture) writeTar(ctx context.Context, w io.Writer, names []string) error {
-	t := &tarrer{ctx: ctx, w: tar.NewWriter(w), picture: p}
+	t := &tarrer{ctx: ctx, w: tar.NewWriter(w), picture: p, known: map[string]bool{".": true}}
 	for _, name := range names {
-		if err := t.add(p.reader, inTree, strings.TrimSuffix(name, "/")); err != nil {
+		name = strings.TrimSuffix(name, "/")
+		if err := t.parents(path.Dir(name)); err != nil {
+			return err
+		}
+		if err := t.add(p.reader, inTree, name); err != nil {
 			return err
 		}
 	}
@@ -129,6 +133,26 @@ type tarrer struct {
 	ctx context.Context
 	w   *tar.Writer
 	*picture
+	known map[string]bool // directories above what is kept, which are in the tar
+}
+
+// parents writes the directories above a path, for their permissions.
+func (t *tarrer) parents(dir string) error {
+	if t.known[dir] {
+		return nil
+	}
+	t.known[dir] = true
+	if err := t.parents(path.Dir(dir)); err != nil {
+		return err
+	}
+	info, err := t.root.Lstat(dir)
+	if vanished(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return t.header(inTree, dir, info)
 }
 
 // addModules keeps the git directories of submodules, which are in the worktree's own.
@@ -170,11 +194,7 @@ func (t *tarrer) add(from *reader, prefix, name string) error {
 func (t *tarrer) report(name string) { t.skipped = append(t.skipped, name) }
 
 func (t *tarrer) directory(from *reader, prefix, name string, info fs.FileInfo) error {
-	header := &tar.Header{Typeflag: tar.TypeDir, Name: prefix + name + "/", Mode: int64(info.Mode().Perm()), Format: tar.FormatPAX}
-	if prefix == inGit {
-		header.PAXRecords = map[string]string{adminRecord: filepath.Base(t.repo.GitDir)}
-	}
-	if err := t.w.WriteHeader(header); err != nil {
+	if err := t.header(prefix, name, info); err != nil {
 		return err
 	}
 	entries, err := from.list(name)
@@ -187,6 +207,14 @@ func (t *tarrer) directory(from *reader, prefix, name string, info fs.FileInfo) 
 		err = nil
 	}
 	return err
+}
+
+func (t *tarrer) header(prefix, name string, info fs.FileInfo) error {
+	header := &tar.Header{Typeflag: tar.TypeDir, Name: prefix + name + "/", Mode: int64(info.Mode().Perm()), Format: tar.FormatPAX}
+	if prefix == inGit {
+		header.PAXRecords = map[string]string{adminRecord: filepath.Base(t.repo.GitDir)}
+	}
+	return t.w.WriteHeader(header)
 }
 
 func (t *tarrer) link(from *reader, prefix, name string, info fs.FileInfo) error {

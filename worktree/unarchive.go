@@ -59,13 +59,24 @@ func (r *restoration) restorePieces(ctx context.Context) error {
 			err = errors.Join(err, removeFile(r.tree, p.path()))
 		}
 	}
+	r.kept = pieces
 	if err != nil {
 		return err
 	}
-	err = r.writePieces(ctx, pieces)
-	for _, p := range pieces {
+	return r.writePieces(ctx, pieces)
+}
+
+// restoreModes makes empty directories, and then gives permissions, the inner ones first: a directory's may forbid to
+// write in it.
+func (r *restoration) restoreModes(context.Context) (err error) {
+	for _, p := range r.kept {
 		if p.Kind == pieceDir {
-			err = errors.Join(err, makeDir(r.tree, p.path(), p.Mode))
+			err = errors.Join(err, r.tree.MkdirAll(p.path(), 0o777))
+		}
+	}
+	for _, p := range slices.Backward(r.kept) {
+		if (p.Kind == pieceDir || p.Kind == pieceMode) && err == nil {
+			err = r.tree.Chmod(p.path(), p.Mode)
 		}
 	}
 	return err
@@ -234,11 +245,4 @@ func removeFile(root *os.Root, name string) error {
 		dir = path.Dir(dir)
 	}
 	return nil
-}
-
-func makeDir(root *os.Root, name string, mode fs.FileMode) error {
-	if err := root.MkdirAll(name, 0o777); err != nil {
-		return err
-	}
-	return root.Chmod(name, mode)
 }
