@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Restore brings back into t.Dir what was kept of a worktree, and says what is not as it was: mostly that its branch
@@ -139,13 +140,44 @@ func (r *restoration) restoreHead(ctx context.Context) error {
 	return err
 }
 
-// checkOut has git write what is in the index, through the filters and rules that the worktree has.
+// checkOut has git write what is in the index, through the filters and rules that the worktree has: all but what was
+// kept as it was on the disk. Of that, git must not note the size that a filter would give it: it compares by size.
 func (r *restoration) checkOut(ctx context.Context) error {
 	if _, err := r.git.Lstat("index"); errors.Is(err, fs.ErrNotExist) {
 		if _, err := r.Hold.run(ctx, r.t.Dir, nil, []string{"read-tree", "HEAD"}); err != nil {
 			return err
 		}
 	}
-	_, err := r.Hold.run(ctx, r.t.Dir, nil, []string{"checkout-index", "-a", "-f", "-u", "-q"})
+	names, err := r.toCheckOut(ctx)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	_, err = gitInput(ctx, r.t.Dir, strings.NewReader(strings.Join(names, "\x00")+"\x00"),
+		"checkout-index", "-f", "-u", "-q", "-z", "--stdin")
 	return err
+}
+
+func (r *restoration) toCheckOut(ctx context.Context) (names []string, err error) {
+	if r.k.Ref != "" {
+		if r.kept, err = r.pieces(ctx); err != nil {
+			return nil, err
+		}
+	}
+	own := map[string]bool{}
+	for _, p := range r.kept {
+		if p.Kind != pieceMode && p.Kind != pieceDir {
+			own[p.path()] = true
+		}
+	}
+	out, err := git(ctx, r.t.Dir, "ls-files", "-s", "-v", "-z")
+	for _, line := range split(string(out)) {
+		e, parseErr := parseEntry(line)
+		if parseErr != nil {
+			return nil, parseErr
+		}
+		if !own[e.path] && e.stage == "0" && !strings.EqualFold(e.tag, "S") {
+			names = append(names, e.path)
+		}
+	}
+	return names, err
 }

@@ -47,23 +47,10 @@ func (r *restoration) restoreState(ctx context.Context) error {
 
 // restorePieces writes the files that were kept as they were on the disk. Links come last: until then none is in the way.
 func (r *restoration) restorePieces(ctx context.Context) error {
-	if r.k.Ref == "" {
+	if len(r.kept) == 0 {
 		return nil
 	}
-	pieces, err := r.pieces(ctx)
-	if err != nil {
-		return err
-	}
-	for _, p := range pieces {
-		if p.Kind == pieceGone {
-			err = errors.Join(err, removeFile(r.tree, p.path()))
-		}
-	}
-	r.kept = pieces
-	if err != nil {
-		return err
-	}
-	return r.writePieces(ctx, pieces)
+	return r.writePieces(ctx, r.kept)
 }
 
 // restoreModes makes empty directories, and then gives permissions, the inner ones first: a directory's may forbid to
@@ -230,19 +217,6 @@ func clearWay(root *os.Root, name string) error {
 	}
 	if err := root.Remove(name); err != nil && !vanished(err) {
 		return err
-	}
-	return nil
-}
-
-// removeFile removes a file that was deleted, and as git does the directories that this leaves empty. Those that were
-// there empty are made again later.
-func removeFile(root *os.Root, name string) error {
-	err := root.Remove(name)
-	if err != nil && !vanished(err) {
-		return err
-	}
-	for dir := path.Dir(name); dir != "." && root.Remove(dir) == nil; {
-		dir = path.Dir(dir)
 	}
 	return nil
 }

@@ -2,45 +2,82 @@ package proc
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-func TestX22_WhoWorksInADirectory(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, beside := filepath.Join(dir, "in", "deep"), filepath.Join(dir, "inner")
-	for _, d := range []string{in, beside} {
+// inDir starts a process that works in a directory.
+func inDir(t *testing.T, dir string) Identity {
+	t.Helper()
+	return start(t, Spawn{Args: []string{"/bin/sh", "-c", "exec sleep 1000 # \x1b[2J"}, Dir: dir})
+}
+
+func TestX22_ProcessesWithTheirCwdInside(t *testing.T) {
+	top := t.TempDir()
+	dir, beside := filepath.Join(top, "tree"), filepath.Join(top, "tree2")
+	below, link := filepath.Join(dir, "a", "b (deleted)"), filepath.Join(top, "link")
+	for _, d := range []string{below, beside} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	start := func(at string) int {
-		cmd := exec.Command("sh", "-c", "read line; true \a")
-		cmd.Dir = at
-		stdin, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	in, deep, out := inDir(t, link), inDir(t, below), inDir(t, beside)
+	for _, path := range []string{dir, link} {
+		found, err := WithCwd(path, nil)
+		if err != nil || len(found) != 2 || !has(found, in.PID) || !has(found, deep.PID) {
+			t.Errorf("in %s: %+v, %v; want %d and %d, not %d", path, found, err, in.PID, deep.PID, out.PID)
 		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
+	}
+	found, err := WithCwd(dir, func(pid int) bool { return pid == in.PID })
+	if err != nil || len(found) != 1 || found[0].PID != deep.PID {
+		t.Errorf("without %d: %+v, %v", in.PID, found, err)
+	}
+}
+
+func has(found []Occupant, pid int) bool {
+	for _, o := range found {
+		if o.PID == pid {
+			return true
 		}
-		t.Cleanup(func() { stdin.Close(); _ = cmd.Wait() })
-		return cmd.Process.Pid
 	}
-	pid, _ := start(in), start(beside)
-	found, err := WithCwd(filepath.Join(dir, "in"), nil)
-	if err != nil || len(found) != 1 || found[0].PID != pid {
-		t.Fatalf("%v, %v; want %d", found, err, pid)
+	return false
+}
+
+func TestX22_DeletedCwdIsBelowNothing(t *testing.T) {
+	dir := t.TempDir()
+	below := filepath.Join(dir, "gone")
+	if err := os.Mkdir(below, 0o700); err != nil {
+		t.Fatal(err)
 	}
-	if !strings.HasPrefix(found[0].Command, "sh -c read line") || strings.Contains(found[0].Command, "\a") {
-		t.Errorf("its command is %q", found[0].Command)
+	inDir(t, below)
+	if err := os.Remove(below); err != nil {
+		t.Fatal(err)
 	}
-	if found, err := WithCwd(filepath.Join(dir, "in"), func(p int) bool { return p == pid }); err != nil || len(found) > 0 {
-		t.Errorf("spared: %v, %v", found, err)
+	if found, err := WithCwd(dir, nil); err != nil || len(found) > 0 {
+		t.Errorf("found %+v, %v", found, err)
+	}
+	if _, err := WithCwd(below, nil); err == nil {
+		t.Error("no error for a directory that is not there")
+	}
+}
+
+func TestX22_CommandLineIsOnePrintableLine(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"sleep", "10"}, "sleep 10"},
+		{[]string{"a\nb", "\x1b[2J", "ü", "\xff"}, `a\nb \x1b[2J ü \ufffd`},
+		{nil, "[comm]"},
+		{[]string{""}, "[comm]"},
+		{[]string{strings.Repeat("x", 300)}, strings.Repeat("x", 200)},
+	} {
+		if got := commandLine(c.args, "comm"); got != c.want {
+			t.Errorf("%q: %q, want %q", c.args, got, c.want)
+		}
 	}
 }

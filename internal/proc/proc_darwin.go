@@ -176,11 +176,5 @@ func WithPipe(...uint64) ([]Identity, error) { return nil, nil }
 // LockHolders finds nobody, for the same reason.
 func LockHolders(string) ([]Identity, error) { return nil, nil }
 
-// Occupant is a process that works in a directory.
-type Occupant struct {
-	PID     int
-	Command string
-}
-
-// WithCwd finds nobody: the system does not tell.
-func WithCwd(string, func(pid int) bool) ([]Occupant, error) { return nil, nil }
+// WithCwd finds nobody: working directories of other processes cannot be read.
+func WithCwd(string, func(int) bool) ([]Occupant, error) { return nil, nil }
