@@ -73,7 +73,7 @@ func (v *gcVerb) Run(a *app) error {
 
 // find looks for all kinds of waste.
 func (v *gcVerb) find(a *app, d *state.Dir, before time.Time) []waste {
-	return slices.Concat(a.cleanups(d), spools(d), quarantined(d, before), a.results(d, before), a.keptWork(d, before))
+	return slices.Concat([]waste{}, a.cleanups(d), spools(d), quarantined(d, before), a.results(d, before), a.keptWork(d, before))
 }
 
 func (v *gcVerb) show(a *app, all []waste) {

@@ -191,7 +191,10 @@ func (r *run) stopChore() error {
 // complaint says how a chore failed, with the end of what it said: whoever reads it has nothing else.
 func (s *Supervisor) complaint(what string, e api.Execution) string {
 	why := e.Outcome
-	if e.Cause != nil && e.Cause.Message != "" {
+	switch {
+	case e.Outcome == string(session.TimedOut):
+		why = "it took too long (" + strings.ReplaceAll(what, "-", "") + "_timeout of .pintle.toml)"
+	case e.Cause != nil && e.Cause.Message != "":
 		why = e.Cause.Message
 	}
 	if said := s.lastWords(e.Session); said != "" {

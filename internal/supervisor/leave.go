@@ -172,7 +172,7 @@ func (s *Supervisor) cleanUp(ctx context.Context, t record.Worktree, w record.Wo
 func (s *Supervisor) occupied(t record.Worktree) error {
 	in, err := proc.WithCwd(t.Dir, func(pid int) bool { return pid == os.Getpid() })
 	if err != nil || len(in) == 0 {
-		return err
+		return ignoreAbsent(err) // removed by hand: nobody is in it
 	}
 	e := api.E(api.CodeOccupied, "process %d (%s) has its working directory in %s", in[0].PID, in[0].Command, t.Dir)
 	return e.WithNext("pintle gc, once it is gone")
