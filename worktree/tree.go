@@ -41,8 +41,9 @@ type Kept struct {
 	Files    []string `json:"files,omitempty"`   // ignored files that are in the tar, at most MaxListed
 	Ignored  []string `json:"ignored,omitempty"` // ignored files and directories/ that are not kept, at most MaxListed
 	IgnoredN int      `json:"ignoredCount,omitempty"`
-	Nested   []string `json:"nested,omitempty"`  // submodules and repositories/ inside, which are in the tar, at most MaxListed
-	Skipped  []string `json:"skipped,omitempty"` // pipes, sockets and devices, which cannot be kept, at most MaxListed
+	Nested   []string `json:"nested,omitempty"`   // submodules and repositories/ inside, which are in the tar, at most MaxListed
+	Salvaged string   `json:"salvaged,omitempty"` // the reference under which Salvage kept what it could
+	Skipped  []string `json:"skipped,omitempty"`  // pipes, sockets and devices, which cannot be kept, at most MaxListed
 }
 
 // MaxListed bounds lists of names in reports.

@@ -13,6 +13,7 @@ import (
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/internal/shim"
+	"github.com/pintle/pintle/internal/supervisor"
 	"github.com/pintle/pintle/state"
 )
 
@@ -30,7 +31,9 @@ var kinds = []kind{
 	{"run", "executions/*/status.json", readable[record.Status], giveUp},
 	{"session", "sessions/*/session.json", readable[record.Session],
 		"put a good one back, or, once its command has ended, move it away"},
-	{"workspace", "workspaces/*.json", readable[record.Workspace], "put a good one back, or move it away: nothing depends on it"},
+	{"workspace", "workspaces/*.json", readable[record.Workspace], "put a good one back; without it the worktree that it may have is not archived"},
+	{"worktree", "worktrees/*.json", readable[record.Worktree], "put a good one back; without it the directory stays until you remove it: git worktree remove"},
+	{"errand", "pending/*.json", readable[record.Errand], "put a good one back, or move it away and archive or restore the workspace again"},
 	{"runtime", "runtimes/*/runtime.json", readable[record.Runtime],
 		"put a good one back; without it the run is settled when its command has ended"},
 	{"runtime", "runtimes/*/agent.json", readable[shim.Agent],
@@ -38,7 +41,9 @@ var kinds = []kind{
 	{"runtime", "runtimes/*/exit.json", readable[shim.Exit],
 		"put a good one back, or move it away: the run counts as one whose shim was killed"},
 	{"trust", "trusted/*.json", readable[record.TrustRecord], "move it away, and trust again what it held"},
-	{"archived run", "archived/*/status.json", readable[record.Status], "put a good one back, or move NAME away"},
+	{"archived run", "archived/*/spec.json", readable[record.Spec], "put a good one back, or move NAME away: its key is free then"},
+	{"archived run", "archived/*/status.json", readable[record.Status], "put a good one back, or move NAME away: its key is free then"},
+	{"tombstone", "archived/*/tombstone.json", readable[record.Tombstone], "put a good one back, or move NAME away: its key is free then"},
 }
 
 const giveUp = "put a good one back, or, if nothing of the run is left, move NAME away: its key is free then"
@@ -76,6 +81,7 @@ func checkRecords(d *state.Dir) (checks []check) {
 	for _, k := range kinds {
 		checks = append(checks, k.check(d, of)...)
 	}
+	checks = append(checks, checkErrands(d)...)
 	return append(checks, check{"runs", "ok", fmt.Sprintf("%d read", read), ""})
 }
 
@@ -136,4 +142,14 @@ func (k kind) fix(d *state.Dir, file string, err error) string {
 		fix += " (a copy of this one is in " + d.Path("quarantine") + ")"
 	}
 	return fix
+}
+
+// checkErrands names directories of archived workspaces that could not be removed.
+func checkErrands(d *state.Dir) (checks []check) {
+	for _, e := range supervisor.Errands(d) {
+		if e.Stuck != nil {
+			checks = append(checks, check{"workspace", "warning", e.Workspace + " is archived, and its directory stays: " + e.Stuck.Message, "pintle gc"})
+		}
+	}
+	return checks
 }

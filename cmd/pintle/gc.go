@@ -213,47 +213,57 @@ func (a *app) expire(d *state.Dir, row record.Listed) error {
 // before is the time of an archive.
 func before(row record.Listed) time.Time { return *row.Execution.ArchivedAt }
 
-// keptWork is what was kept of worktrees that were archived so long ago.
+// keptWork is what was kept of worktrees that were archived, or restored since, so long ago.
 func (a *app) keptWork(d *state.Dir, before time.Time) (found []waste) {
 	for _, t := range supervisor.Worktrees(d) {
-		if t.State != record.TreeGone || t.Kept == nil || t.Kept.Ref == "" && t.Kept.Tar == "" {
-			continue
-		}
 		w, err := state.Read[record.Workspace](d, record.WorkspaceFile(t.As))
-		if err != nil || w.ArchivedAt == nil || w.ArchivedAt.After(before) {
-			continue
+		if err == nil && t.State == record.TreeGone && t.Kept != nil && w.ArchivedAt != nil && w.ArchivedAt.Before(before) {
+			found = a.keptOf(found, d, t, *t.Kept, *w.ArchivedAt)
 		}
-		one := waste{Kind: "archive", Name: cmp.Or(t.Kept.Ref, t.Kept.Tar), At: w.ArchivedAt, drop: func() error { return a.discard(d, t) }}
-		if n, err := worktree.Size(a.ctx, t.Repository, t.Kept.Ref); err == nil {
-			one.Bytes = n
+		for _, past := range t.Past {
+			if past.RestoredAt.Before(before) {
+				found = a.keptOf(found, d, t, past.Kept, past.RestoredAt)
+			}
 		}
-		if info, err := os.Stat(t.Kept.Tar); err == nil {
-			one.Bytes += info.Size()
-		}
-		found = append(found, one)
 	}
 	return found
 }
 
+// keptOf adds what was kept at one time, if it is something.
+func (a *app) keptOf(found []waste, d *state.Dir, t record.Worktree, k worktree.Kept, at time.Time) []waste {
+	ref := cmp.Or(k.Ref, k.Salvaged)
+	if ref+k.Tar == "" {
+		return found
+	}
+	one := waste{Kind: "archive", Name: cmp.Or(ref, k.Tar), At: &at, drop: func() error { return a.discard(d, t, k) }}
+	if n, err := worktree.Size(a.ctx, t.Repository, ref); ref != "" && err == nil {
+		one.Bytes = n
+	}
+	if info, err := os.Stat(k.Tar); err == nil {
+		one.Bytes += info.Size()
+	}
+	return append(found, one)
+}
+
 // discard removes what was kept of a worktree, under the lock of its repository, under which it would be restored too. The
 // record forgets it last: killed in between, a repeat finds it again.
-func (a *app) discard(d *state.Dir, t record.Worktree) error {
+func (a *app) discard(d *state.Dir, t record.Worktree, k worktree.Kept) error {
 	hold, err := worktree.Lock(a.ctx, t.Repository)
-	if errors.Is(err, fs.ErrNotExist) {
-		return record.Forget(a.ctx, d, t) // the repository is gone, and the ref with it
+	if errors.Is(err, worktree.ErrNone) || errors.Is(err, fs.ErrNotExist) {
+		return record.Forget(a.ctx, d, t.ID, k) // the repository is gone, and the ref with it
 	}
 	if err != nil {
 		return err
 	}
 	defer hold.Release()
 	now, err := state.Read[record.Worktree](d, record.WorktreeFile(t.ID))
-	if err != nil || now.State != record.TreeGone {
-		return err
+	if err != nil || now.State == record.TreeComing {
+		return err // it is being restored from it
 	}
-	if t.Kept.Ref != "" {
-		if err := worktree.Discard(a.ctx, t.Repository, t.Kept.Ref); err != nil {
+	if ref := cmp.Or(k.Ref, k.Salvaged); ref != "" {
+		if err := worktree.Discard(a.ctx, t.Repository, ref); err != nil {
 			return err
 		}
 	}
-	return record.Forget(a.ctx, d, t)
+	return record.Forget(a.ctx, d, t.ID, k)
 }

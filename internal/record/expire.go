@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/pintle/pintle/state"
+	"github.com/pintle/pintle/worktree"
 )
 
 // Expirable returns the archived executions, chores among them, whose results are still there although they were archived
@@ -47,19 +49,23 @@ func chore(d *state.Dir, s Session) bool {
 	return err == nil && spec.Chore != nil
 }
 
-// Forget notes that nothing is kept of a worktree any more, and removes the files that were kept beside the repository.
-func Forget(ctx context.Context, d *state.Dir, t Worktree) error {
-	if t.Kept != nil && t.Kept.Tar != "" {
-		if err := ignoreAbsent(os.Remove(t.Kept.Tar)); err != nil {
+// Forget notes that nothing of what was kept of a worktree at one time is there any more, and removes the files that were kept
+// beside the repository.
+func Forget(ctx context.Context, d *state.Dir, id string, k worktree.Kept) error {
+	if k.Tar != "" {
+		if err := ignoreAbsent(os.Remove(k.Tar)); err != nil {
 			return err
 		}
 	}
-	return state.Update(ctx, d, WorktreeFile(t.ID), func(rec *Worktree) error {
+	return state.Update(ctx, d, WorktreeFile(id), func(rec *Worktree) error {
 		if rec.Version == 0 {
-			return fmt.Errorf("worktree %s: %w", t.ID, fs.ErrNotExist)
+			return fmt.Errorf("worktree %s: %w", id, fs.ErrNotExist)
 		}
-		if rec.Kept != nil {
-			rec.Kept.Ref, rec.Kept.Commit, rec.Kept.Tar, rec.Kept.Files, rec.Expired = "", "", "", nil, true
+		same := func(is worktree.Kept) bool { return is.Ref == k.Ref && is.Salvaged == k.Salvaged && is.Tar == k.Tar }
+		rec.Past = slices.DeleteFunc(rec.Past, func(p PastKept) bool { return same(p.Kept) })
+		if rec.Kept != nil && same(*rec.Kept) {
+			rec.Kept = &worktree.Kept{Head: k.Head, Branch: k.Branch}
+			rec.Expired = true
 		}
 		return nil
 	})

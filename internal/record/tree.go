@@ -72,10 +72,18 @@ type Worktree struct {
 	// Kept is where its work was kept, and As the workspace under whose name, before the directory goes.
 	Kept *worktree.Kept `json:"kept,omitempty"`
 	As   string         `json:"as,omitempty"`
+	// Past is where its work was kept before it was restored. It stays there until gc removes it.
+	Past []PastKept `json:"past,omitempty"`
 	// Expired says that gc has removed what was kept.
 	Expired bool `json:"expired,omitempty"`
 	// Kepts counts how often work was kept: each time under a name of its own.
 	Kepts int `json:"kepts,omitempty"`
+}
+
+// PastKept is where work was kept that was restored since.
+type PastKept struct {
+	worktree.Kept
+	RestoredAt time.Time `json:"restoredAt"`
 }
 
 // Tree is what package worktree is told of it.

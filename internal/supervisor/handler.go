@@ -181,6 +181,11 @@ func (s *Supervisor) look(folder string) (api.Execution, error) {
 
 func (s *Supervisor) list(_ context.Context, l api.List) (any, error) {
 	rows, err := record.List(s.dir)
+	if err == nil && l.All {
+		var archived []record.Listed
+		archived, err = record.Archived(s.dir)
+		rows = append(archived, rows...)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -185,10 +185,7 @@ func (s *Supervisor) keepWork(ctx context.Context, t record.Worktree, w record.W
 	if _, err := os.Lstat(t.Dir); errors.Is(err, fs.ErrNotExist) {
 		return t, nil // it was removed by hand (case 24), or is on its way already
 	}
-	name := t.As
-	if t.Kepts > 0 {
-		name = fmt.Sprintf("%s-%d", t.As, t.Kepts+1) // what an earlier archive kept stays where it is
-	}
+	name := keptName(t)
 	if err := s.dir.Mkdir("kept"); err != nil {
 		return t, err
 	}
@@ -215,11 +212,38 @@ func (s *Supervisor) drop(ctx context.Context, t record.Worktree) error {
 		return err
 	}
 	defer hold.Release()
+	if err := s.salvage(ctx, hold, t); err != nil {
+		return err
+	}
 	if err := hold.Remove(ctx, t.Tree(s.dir.HomeID())); err != nil {
 		return err
 	}
 	crash.At("supervisor.tree_removed")
 	return s.setTree(t.ID, record.TreeGone)
+}
+
+// salvage keeps what git still knows of a directory that was removed by hand (case 24). One that was kept before it went is
+// on its way.
+func (s *Supervisor) salvage(ctx context.Context, hold *worktree.Hold, t record.Worktree) error {
+	if _, err := os.Lstat(t.Dir); err == nil || t.Kept != nil {
+		return nil
+	}
+	kept, err := hold.Salvage(ctx, t.Tree(s.dir.HomeID()), "refs/pintle/archive/"+keptName(t))
+	if err != nil || kept.Head == "" {
+		return err
+	}
+	return state.Update(s.ctx, s.dir, record.WorktreeFile(t.ID), func(rec *record.Worktree) error {
+		rec.Kept = &kept
+		return nil
+	})
+}
+
+// keptName is under what the work of a worktree is kept: each time under another, since what was kept stays.
+func keptName(t record.Worktree) string {
+	if t.Kepts > 0 {
+		return fmt.Sprintf("%s-%d", t.As, t.Kepts+1)
+	}
+	return t.As
 }
 
 // refuseDirty refuses to archive what git would not find again, if this workspace is the last in its worktree (X22).

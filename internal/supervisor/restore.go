@@ -1,10 +1,12 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/pintle/pintle/internal/crash"
 	"github.com/pintle/pintle/internal/record"
@@ -137,8 +139,9 @@ func (s *Supervisor) ready(t *record.Worktree, workspace string) error {
 	if !slices.Contains(t.Workspaces, workspace) {
 		t.Workspaces = append(t.Workspaces, workspace)
 	}
-	if t.Kept != nil && t.Kept.Branch != "" {
-		t.Branch = t.Kept.Branch
+	if t.Kept != nil {
+		t.Branch = cmp.Or(t.Kept.Branch, t.Branch)
+		t.Past, t.Kept = append(t.Past, record.PastKept{Kept: *t.Kept, RestoredAt: time.Now().UTC()}), nil
 	}
 	return state.Put(s.ctx, s.dir, record.WorktreeFile(t.ID), *t)
 }

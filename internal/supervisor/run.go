@@ -306,6 +306,9 @@ func (r *run) claim() error {
 		Session: old.Session, Workspace: old.Workspace, Attempts: old.Attempts, Fence: old.Fence + 1,
 		Worktree: old.Worktree, Branch: old.Branch, Base: old.Base,
 	}
+	if old.Worktree != "" {
+		st.Cwd = old.Cwd // in the worktree that it has
+	}
 	if old.Phase == string(session.Ended) {
 		st.Attempts = append(st.Attempts, record.Past(old))
 	}

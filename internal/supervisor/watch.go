@@ -135,7 +135,7 @@ const (
 
 // clean removes the temporary files of writes that were interrupted by a kill.
 func (s *Supervisor) clean() {
-	dirs := []string{".", "workspaces"}
+	dirs := []string{".", "workspaces", "worktrees", "pending", "trusted"}
 	for _, parent := range []string{"executions", "sessions"} {
 		entries, _ := os.ReadDir(s.dir.Path(parent))
 		for _, e := range entries {
