@@ -216,3 +216,23 @@ func TestX21_WithoutAnIdentityAndWithHooks(t *testing.T) {
 		t.Errorf("made by %s", who)
 	}
 }
+
+// git calls it clean, and would check it out with other line endings.
+func TestX21_CommittedLineEndings(t *testing.T) {
+	r := newTree(t, "r")
+	r.write(".gitattributes", "* text=auto\n*.bat text eol=crlf\n")
+	r.git("config", "core.safecrlf", "false")
+	r.write("a", "1\n2\n")
+	r.write("b.bat", "1\n2\n")
+	r.commit()
+	a := r.archived()
+	if k := a.roundTrip(); k.Ref != "" {
+		t.Errorf("as git would check it out, and kept: %+v", k)
+	}
+	a.write("new", "1\r\n2\r\n")
+	a.commit()
+	a.git("status")
+	if k := a.roundTrip(); k.Changed != 1 {
+		t.Errorf("kept: %+v", k)
+	}
+}

@@ -28,7 +28,7 @@ type picture struct {
 func (p *picture) gather(ctx context.Context, untracked []string) error {
 	seen := map[string]bool{}
 	staged, dropped := p.byDeletion()
-	for _, c := range slices.Concat(p.flagged(), p.changed, staged, asChanges(untracked)) {
+	for _, c := range slices.Concat(p.flagged(), p.changed, p.hidden, staged, asChanges(untracked)) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -29,7 +29,11 @@ func Snapshot(ctx context.Context, dir, ref string, o SnapshotOptions) (Kept, er
 	if err != nil {
 		return Kept{}, err
 	}
-	k, err := s.snapshot(ctx, ref, o)
+	s.hidden, err = s.converted(ctx)
+	var k Kept
+	if err == nil {
+		k, err = s.snapshot(ctx, ref, o)
+	}
 	if err != nil {
 		return Kept{}, fmt.Errorf("keep what is in %s: %w", dir, err)
 	}
@@ -69,7 +73,7 @@ func (s *survey) report() Kept {
 // tomorrow.
 func (s *survey) worth() bool {
 	return s.repo.Head == "" || s.repo.Detached || s.old != "" ||
-		len(s.staged)+len(s.changed)+len(s.untracked) > 0 ||
+		len(s.staged)+len(s.changed)+len(s.untracked)+len(s.hidden) > 0 ||
 		slices.ContainsFunc(s.state, weighty) ||
 		slices.ContainsFunc(s.entries, func(e entry) bool { return e.tag != "H" || e.stage != "0" })
 }

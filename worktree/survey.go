@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -13,14 +14,16 @@ import (
 // survey is what git says of a worktree before anything of it is read. Names are bytes, relative to the root, as git
 // has them.
 type survey struct {
-	repo      Repository
-	entries   []entry  // of the index, those that need a look of their own
-	staged    []change // the index against HEAD; all of it before the first commit
-	changed   []change // the working tree against the index, files that only look changed included
-	untracked []string // directories that are untracked as a whole are one name, with a slash; empty ones are too
-	ignored   []string // likewise
-	state     []string // files of the git directory that an operation or a person left there
-	old, tmp  string   // what the references to make name already
+	repo       Repository
+	entries    []entry  // of the index, those that need a look of their own
+	staged     []change // the index against HEAD; all of it before the first commit
+	changed    []change // the working tree against the index, files that only look changed included
+	untracked  []string // directories that are untracked as a whole are one name, with a slash; empty ones are too
+	ignored    []string // likewise
+	state      []string // files of the git directory that an operation or a person left there
+	hidden     []change // files that git would check out otherwise than they are, although it sees no change
+	attributed bool     // there are attributes in the index
+	old, tmp   string   // what the references to make name already
 }
 
 // entry is one of the index. The tag is git's: H is a plain one, S is not checked out (skip-worktree), a small letter
@@ -149,6 +152,7 @@ func parseEntry(line string) (entry, error) {
 }
 
 func (s *survey) add(e entry) {
+	s.attributed = s.attributed || path.Base(e.path) == attributes
 	if !e.plain() {
 		s.entries = append(s.entries, e)
 	}
