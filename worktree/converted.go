@@ -21,9 +21,8 @@ import (
 
 // converted returns the files that git would check out otherwise than they are.
 func (s *survey) converted(ctx context.Context) ([]change, error) {
-	converts, err := s.converts(ctx)
-	if err != nil || !converts {
-		return nil, err
+	if !s.converts() {
+		return nil, nil
 	}
 	suspects, err := s.suspects(ctx)
 	if err != nil || len(suspects) == 0 {
@@ -46,15 +45,18 @@ func (s *survey) attributesChanged() bool {
 const attributes = ".gitattributes"
 
 // converts reports whether anything could convert files: attributes in the repository, or the configuration.
-func (s *survey) converts(ctx context.Context) (bool, error) {
-	if _, err := os.Lstat(filepath.Join(s.repo.CommonDir, "info", "attributes")); s.attributed || err == nil {
-		return true, nil
-	}
+func (s *survey) converts() bool {
+	_, err := os.Lstat(filepath.Join(s.repo.CommonDir, "info", "attributes"))
+	return s.attributed || s.configured || err == nil
+}
+
+func (s *survey) askConfig(ctx context.Context) error {
 	out, err := git(ctx, s.repo.TopLevel, "config", "-z", "--get-regexp", `^core\.(autocrlf|eol|attributesfile)$`)
-	if err != nil && ctx.Err() == nil {
-		return false, nil // it fails when there is none
+	s.configured = len(out) > 0
+	if len(out) == 0 && ctx.Err() == nil {
+		return nil // it fails when there is none
 	}
-	return len(out) > 0, err
+	return err
 }
 
 // suspects are the entries of which the size on the disk, when git last looked, is not that of the blob.

@@ -21,12 +21,21 @@ var stateNames = []string{
 }
 
 // usual are the state files that every worktree has: they are kept with others, but are no reason to keep.
-var usual = []string{"index", "sharedindex.*", "HEAD", "ORIG_HEAD", "FETCH_HEAD", "logs/*", "COMMIT_EDITMSG", "AUTO_MERGE", "reftable/*", "info/exclude"}
+var usual = []string{"index", "sharedindex.*", "HEAD", "ORIG_HEAD", "FETCH_HEAD", "logs/HEAD", "COMMIT_EDITMSG", "AUTO_MERGE", "reftable/*"}
+
+// parts are what of the directories is of one worktree, where not all is.
+var parts = map[string][]string{
+	"refs": {"refs/bisect/", "refs/worktree/", "refs/rewritten/"},
+	"logs": {"logs/HEAD"},
+	"info": {"info/sparse-checkout"},
+}
 
 // isState reports whether a name in the git directory is of the worktree's state. Restore writes no other.
 func isState(name string) bool {
 	first, _, _ := strings.Cut(name, "/")
-	return filepath.IsLocal(name) && matches(stateNames, first) && !strings.HasSuffix(name, ".lock")
+	only, some := parts[first]
+	return filepath.IsLocal(name) && matches(stateNames, first) && !strings.HasSuffix(name, ".lock") &&
+		(!some || slices.ContainsFunc(only, func(prefix string) bool { return strings.HasPrefix(name, prefix) }))
 }
 
 func matches(patterns []string, name string) bool {
@@ -62,7 +71,7 @@ func filesBelow(gitDir, name string) (names []string, err error) {
 }
 
 // weighty reports whether a state file is a reason to keep the state.
-func weighty(name string) bool { return !matches(usual, name) && !strings.HasPrefix(name, "logs/") }
+func weighty(name string) bool { return !matches(usual, name) }
 
 // operations names what is in progress, from the state files.
 func operations(gitDir string, state []string) (all []string) {

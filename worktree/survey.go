@@ -23,6 +23,7 @@ type survey struct {
 	state      []string // files of the git directory that an operation or a person left there
 	hidden     []change // files that git would check out otherwise than they are, although it sees no change
 	attributed bool     // there are attributes in the index
+	configured bool     // the configuration may convert files
 	old, tmp   string   // what the references to make name already
 }
 
@@ -65,6 +66,7 @@ func look(ctx context.Context, dir, ref string) (*survey, error) {
 		func() error { return s.askUntracked(ctx) },
 		func() error { return s.askIgnored(ctx) },
 		func() error { return s.askRefs(ctx, ref) },
+		func() error { return s.askConfig(ctx) },
 		func() (err error) { s.state, err = stateFiles(repo.GitDir); return err },
 	)
 	if err != nil {
