@@ -1,9 +1,11 @@
 package worktree
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -180,7 +182,7 @@ func (s *survey) names(ctx context.Context, args ...string) ([]string, error) {
 
 // askRefs looks for what an earlier call left that was killed before its result was recorded.
 func (s *survey) askRefs(ctx context.Context, ref string) error {
-	if ref == "" {
+	if ref == "" || !s.mayHave(ref) && !s.mayHave(temporary(ref)) {
 		return nil
 	}
 	out, err := git(ctx, s.repo.TopLevel, "for-each-ref", "--format=%(refname) %(objectname)", ref, temporary(ref))
@@ -193,6 +195,17 @@ func (s *survey) askRefs(ctx context.Context, ref string) error {
 		}
 	}
 	return err
+}
+
+// mayHave saves asking git for a reference in the usual case that there is none. git has the last word on what it finds.
+func (s *survey) mayHave(ref string) bool {
+	for _, name := range []string{ref, "reftable"} {
+		if _, err := os.Lstat(filepath.Join(s.repo.CommonDir, name)); err == nil {
+			return true
+		}
+	}
+	packed, err := os.ReadFile(filepath.Join(s.repo.CommonDir, "packed-refs"))
+	return !errors.Is(err, fs.ErrNotExist) && (err != nil || bytes.Contains(packed, []byte(" "+ref+"\n")))
 }
 
 // nested returns the repositories inside that git does not store: checked-out submodules, and untracked ones with a slash.
