@@ -88,24 +88,36 @@ func (r *reader) once(name string, to sink) (whole, steady bool, err error) {
 	return whole, whole && after.Size() == before.Size() && after.ModTime().Equal(before.ModTime()), to.end()
 }
 
-// open opens a regular file and nothing else: a pipe is not waited for, a link not followed.
+// open opens a regular file and nothing else: a pipe is not waited for, a link not followed. os.Root follows links that
+// stay inside, whatever the flags, so the name is looked at before and after.
 func (r *reader) open(name string) (*os.File, fs.FileInfo, error) {
-	file, err := r.root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENXIO) {
-		err = fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+	for try := 1; ; try++ {
+		if err := r.regular(name); err != nil {
+			return nil, nil, err
+		}
+		file, err := r.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			return nil, nil, errors.Join(err, r.regular(name))
+		}
+		opened, err := file.Stat()
+		now, nowErr := r.root.Lstat(name)
+		if err == nil && nowErr == nil && os.SameFile(opened, now) {
+			return file, opened, nil
+		}
+		file.Close()
+		if err := errors.Join(err, nowErr); err != nil || try >= tries {
+			return nil, nil, errors.Join(err, fmt.Errorf("%s is exchanged while it is read", name))
+		}
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	info, err := file.Stat()
+}
+
+// regular returns fs.ErrNotExist for what is no regular file.
+func (r *reader) regular(name string) error {
+	info, err := r.root.Lstat(name)
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is no regular file: %w", name, fs.ErrNotExist)
 	}
-	if err != nil {
-		file.Close()
-		return nil, nil, err
-	}
-	return file, info, nil
+	return err
 }
 
 type zeros struct{}

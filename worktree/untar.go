@@ -104,6 +104,9 @@ func (u *unpacking) one(header *tar.Header) error {
 // place says in which directory a name belongs.
 func (u *unpacking) place(name string) (*os.Root, string, error) {
 	name = strings.TrimSuffix(name, "/")
+	if path.Clean(name) != name {
+		return nil, "", fmt.Errorf("%q is no name that was ever kept", name)
+	}
 	if rest, ok := strings.CutPrefix(name, inTree); ok && filepath.IsLocal(rest) {
 		return u.tree, rest, nil
 	}
