@@ -1,0 +1,413 @@
+package testscripts
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/state"
+)
+
+// A world is a state directory, a repository, and a model of both: what was ordered, how it ended, which worktree it was
+// in, and what is in that. What cannot be told beforehand, since somebody may be killed, is learnt from what the runs
+// noted themselves, outside of the state directory; it must be true from then on.
+type world struct {
+	*stage
+	rt     *rapid.T
+	repo   string // the user's checkout
+	d      *state.Dir
+	jobs   []*task
+	trees  map[string]*tree // by the id of their record
+	steps  []string
+	flag   string          // of the crash point that is armed
+	seen   map[string]bool // flags by which a shim died
+	serial int
+}
+
+// task is an order under a key.
+type task struct {
+	key, name string // name is its own, also where a key is used again
+	where     string // as in places
+	kind      string // as in deeds
+	words     []string
+	archive   bool  // at its end (--rm)
+	host      *task // in whose worktree it is
+
+	spoiled bool // somebody died who may have taken it along
+	stopped bool // somebody wanted it to end
+	opened  bool // what it waits for is there
+	end     *ending
+	// archived: its records are; expired: only its tombstone is left; freed: its key is another's.
+	archived, expired, freed bool
+
+	workspace, tree string
+}
+
+// ending is what was told of an end. It never changes.
+type ending struct {
+	outcome, text string
+	code          int
+}
+
+// tree is a worktree of pintle's.
+type tree struct {
+	last  map[string]string // what was in it when it was seen last
+	gone  bool
+	stale bool // what was kept of it has expired
+}
+
+// deed is what every run does: it notes that it begins, leaves files of all sorts, notes that, and then what its kind does.
+const deed = `echo "$0 $PINTLE_RUNTIME" >> "$1/launches"
+mkdir -p 'd ü' && printf 'one %s\n' "$0" > "new $0" && printf 'two %s' "$0" > "d ü/$0" && chmod 755 "d ü/$0" &&
+ln -s "new $0" "link $0" && printf 'TOKEN=%s\n' "$0" > ".env-$0" && echo "by $0" >> tracked || exit 9
+`
+
+var deeds = map[string]string{
+	"quick":  `echo "$0" >> "$1/wrote"; echo "said $0"`,
+	"fails":  `echo "$0" >> "$1/wrote"; echo "said $0"; exit 3`,
+	"commit": `git add -A && git -c user.name=m -c user.email=m@x commit -qm "$0" && echo "$0" >> "$1/wrote"; echo "said $0"`,
+	"gate":   `echo "$0" >> "$1/wrote"; until [ -e "$1/gate-$0" ]; do sleep 0.01; done; echo "said $0"`,
+}
+
+// left are the files that a run left.
+func (j *task) left() map[string]string {
+	return map[string]string{
+		"new " + j.name: "600 one " + j.name + "\n", "d ü/" + j.name: "700 two " + j.name, "link " + j.name: "-> new " + j.name,
+		".env-" + j.name: "600 TOKEN=" + j.name + "\n",
+	}
+}
+
+// newWorld makes the repository, with a recipe that is trusted.
+func newWorld(s *stage, rt *rapid.T) *world {
+	w := &world{stage: s, rt: rt, repo: filepath.Join(s.dir, "repo"), trees: map[string]*tree{}, seen: map[string]bool{}}
+	recipe := fmt.Sprintf("[worktree]\nsetup = '''echo \"${PINTLE_EXECUTION#* }\" >> %[1]s/setups; echo set up > set-up'''\n"+
+		"cleanup = '''echo \"${PINTLE_EXECUTION#* }\" >> %[1]s/cleanups'''\ncopy = [\".env.local\"]\n", s.work)
+	w.git(s.dir, "init", "-q", "-b", "main", w.repo)
+	for name, text := range map[string]string{".pintle.toml": recipe, "tracked": "", ".gitignore": ".env*\n", ".env.local": "A=1\n"} {
+		w.must(os.WriteFile(filepath.Join(w.repo, name), []byte(text), 0o644))
+	}
+	w.git(w.repo, "add", "-A")
+	w.git(w.repo, "-c", "user.name=m", "-c", "user.email=m@x", "commit", "-qm", "base")
+	w.pintle("trust", "-C", w.repo)
+	d, err := state.OpenExisting(s.home)
+	w.must(err)
+	w.d = d
+	return w
+}
+
+func (w *world) must(err error) {
+	if err != nil {
+		w.rt.Fatal(err)
+	}
+}
+
+func (w *world) git(dir string, args ...string) string {
+	c := exec.Command("git", args...)
+	c.Dir, c.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "GIT_CONFIG_NOSYSTEM=1"}
+	out, err := c.CombinedOutput()
+	if err != nil {
+		w.rt.Fatalf("git %v: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+// step notes what is done, for whoever reads of a failure.
+func (w *world) step(format string, args ...any) {
+	w.steps = append(w.steps, fmt.Sprintf(format, args...))
+}
+
+// pintle runs a verb, again if it was killed.
+func (w *world) pintle(args ...string) (code int, out, errs string) {
+	for range 5 {
+		var o, e bytes.Buffer
+		c := w.command(args...)
+		c.Stdout, c.Stderr = &o, &e
+		w.must(c.Start())
+		hung := time.AfterFunc(patience, func() { _ = c.Process.Signal(syscall.SIGQUIT) })
+		_ = c.Wait()
+		w.step("    %q: %v %s", args[:min(len(args), 12)], c.ProcessState, strings.TrimSpace(e.String()))
+		if !hung.Stop() {
+			w.rt.Fatalf("%q hung: %s", args, e.String())
+		}
+		if code := c.ProcessState.ExitCode(); code >= 0 {
+			return code, o.String(), e.String()
+		}
+	}
+	w.rt.Fatalf("%q is killed again and again", args)
+	return 0, "", ""
+}
+
+// does runs a verb whose exit code is known.
+func (w *world) does(want int, args ...string) {
+	if code, _, errs := w.pintle(args...); code != want {
+		w.rt.Fatalf("%q: exit %d, want %d: %s", args, code, want, errs)
+	}
+}
+
+// wait waits for a fact. Each look may have a supervisor started, if the one that should see to it was killed.
+func (w *world) wait(what string, fact func() bool) {
+	for limit := time.Now().Add(patience / 3); !fact(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(limit) {
+			w.rt.Fatalf("never came true: %s; left: %+v", what, w.tagged())
+		}
+		if len(w.tagged()) == 0 {
+			w.pintle("supervise", "restart")
+		}
+	}
+}
+
+// noted are the first words of the lines of a file of the runs' own.
+func (w *world) noted(file string) map[string]int {
+	counts := map[string]int{}
+	data, _ := os.ReadFile(filepath.Join(w.work, file))
+	for line := range strings.Lines(string(data)) {
+		counts[strings.Fields(line)[0]]++
+	}
+	return counts
+}
+
+// alive are the jobs whose keys are their own.
+func (w *world) alive(which func(*task) bool) (found []*task) {
+	for _, j := range w.jobs {
+		if !j.freed && which(j) {
+			found = append(found, j)
+		}
+	}
+	return found
+}
+
+// look learns what has become of everything, and holds it against what is known.
+func (w *world) look() {
+	w.casualties()
+	for name, n := range w.noted("launches") {
+		if n > 1 {
+			w.rt.Fatalf("%s was launched %d times", name, n)
+		}
+	}
+	for _, j := range w.alive(func(*task) bool { return true }) {
+		w.lookAt(j)
+	}
+	w.lookAtTrees()
+	w.lookAtCheckout()
+}
+
+// casualties spoils what was open when a shim died by the crash point that was armed.
+func (w *world) casualties() {
+	if w.flag == "" || w.seen[w.flag] {
+		return
+	}
+	if who, _ := os.ReadFile(w.flag); strings.Contains(string(who), "shim") {
+		w.seen[w.flag] = true
+		w.spoil()
+	}
+}
+
+func (w *world) spoil() {
+	for _, j := range w.alive(func(j *task) bool { return j.end == nil }) {
+		j.spoiled = true
+	}
+}
+
+// lookAt holds what is on record of a job against what is known of it.
+func (w *world) lookAt(j *task) {
+	folder, err := record.Locate(w.d, record.FolderOf(j.key))
+	if err != nil {
+		w.rt.Fatalf("lost: %s is not on record: %v", j.key, err)
+	}
+	e, err := record.View(w.d, folder)
+	if err != nil {
+		w.rt.Fatalf("lost: %s: %v", j.key, err)
+	}
+	if record.IsArchived(folder) != j.archived && !(j.archive && !j.archived) {
+		w.rt.Fatalf("%s is in %s, and archived is %v", j.key, folder, j.archived)
+	}
+	if e.ResultExpired != j.expired {
+		w.rt.Fatalf("%s: expired is %v, want %v", j.key, e.ResultExpired, j.expired)
+	}
+	if j.workspace == "" && e.Workspace != "" {
+		j.workspace = e.Workspace
+	}
+	if ws, err := state.Read[record.Workspace](w.d, record.WorkspaceFile(j.workspace)); err == nil && j.workspace != "" {
+		j.tree = ws.Worktree
+		if (ws.ArchivedAt != nil) != j.archived && !j.archive && !j.expired {
+			w.rt.Fatalf("the workspace %s of %s: archived is %v, want %v", ws.ID, j.key, ws.ArchivedAt != nil, j.archived)
+		}
+	}
+	if e.Phase == "ended" {
+		w.ended(j, ending{e.Outcome, w.text(j, folder), *e.ExitCode})
+	} else if j.end != nil {
+		w.rt.Fatalf("lost: %s had ended as %+v and is %s", j.key, *j.end, e.Phase)
+	}
+}
+
+func (w *world) text(j *task, folder string) string {
+	if j.expired {
+		return j.end.text
+	}
+	text, err := record.Text(w.d, folder)
+	w.must(err)
+	return string(text)
+}
+
+// ended holds an end against what may come of a job, and against what was told before.
+func (w *world) ended(j *task, e ending) {
+	if j.end != nil {
+		if *j.end != e {
+			w.rt.Fatalf("lost: %s was %+v and is %+v", j.key, *j.end, e)
+		}
+		return
+	}
+	may := map[string]bool{
+		"completed": j.kind != "fails" && (j.kind != "gate" || j.opened), "failed": j.kind == "fails" || j.spoiled,
+		"cancelled": j.stopped, "agent_died": j.spoiled, "unknown": j.spoiled,
+	}
+	switch {
+	case !may[e.outcome]:
+		w.rt.Fatalf("%s (%s) ended as %+v; it may be %v", j.key, j.kind, e, may)
+	case e.outcome == "completed" && e.text != "said "+j.name+"\n":
+		w.rt.Fatalf("lost: %s completed with %q", j.key, e.text)
+	case e.outcome == "completed" && w.noted("launches")[j.name] != 1:
+		w.rt.Fatalf("%s completed and was never launched", j.key)
+	}
+	j.end = &e
+}
+
+// wrote are the jobs that have left their files in a worktree; "" stands for the user's checkout.
+func (w *world) wrote(id string) (found []*task) {
+	noted := w.noted("wrote")
+	for _, j := range w.jobs {
+		if noted[j.name] > 0 && j.tree == id {
+			found = append(found, j)
+		}
+	}
+	return found
+}
+
+// lookAtTrees holds every worktree that is there against what the runs left in it, and one that came back against what it
+// was before.
+func (w *world) lookAtTrees() {
+	there := map[string]bool{}
+	for _, line := range strings.Split(w.git(w.repo, "worktree", "list", "--porcelain"), "\n") {
+		if dir, ok := strings.CutPrefix(line, "worktree "); ok && dir != w.repo {
+			there[dir] = true
+		}
+	}
+	for _, rec := range w.records() {
+		t := w.trees[rec.ID]
+		if t == nil {
+			t = &tree{}
+			w.trees[rec.ID] = t
+		}
+		switch rec.State {
+		case record.TreeReady:
+			if !there[rec.Dir] {
+				w.rt.Fatalf("git does not know the worktree %s of %s", rec.Dir, rec.ID)
+			}
+			delete(there, rec.Dir)
+			w.lookIn(rec, t)
+		case record.TreeGone:
+			t.gone = true
+		default:
+			w.rt.Fatalf("worktree %s is %s", rec.ID, rec.State)
+		}
+	}
+	if len(there) > 0 {
+		w.rt.Fatalf("worktrees of which no record knows: %v", slices.Collect(maps.Keys(there)))
+	}
+}
+
+func (w *world) records() (all []record.Worktree) {
+	files, err := filepath.Glob(filepath.Join(w.home, "worktrees", "*.json"))
+	w.must(err)
+	for _, file := range files {
+		rec, err := state.Read[record.Worktree](w.d, "worktrees/"+filepath.Base(file))
+		w.must(err)
+		all = append(all, rec)
+	}
+	return all
+}
+
+func (w *world) lookIn(rec record.Worktree, t *tree) {
+	found := w.files(rec.Dir)
+	if !t.stale {
+		for _, j := range w.wrote(rec.ID) {
+			w.has(rec.Dir, found, j)
+		}
+		if t.gone {
+			w.same(rec.Dir, found, t.last)
+		}
+	}
+	t.gone, t.last = false, found
+}
+
+func (w *world) lookAtCheckout() {
+	found := w.files(w.repo)
+	for _, j := range w.wrote("") {
+		w.has(w.repo, found, j)
+	}
+}
+
+// has holds a directory against what a run left in it.
+func (w *world) has(dir string, found map[string]string, j *task) {
+	for name, want := range j.left() {
+		if found[name] != want {
+			w.rt.Fatalf("lost: %q of %s in %s is %q, want %q", name, j.name, dir, found[name], want)
+		}
+	}
+	if !strings.Contains(found["tracked"], "by "+j.name+"\n") {
+		w.rt.Fatalf("lost: what %s added to tracked in %s: %q", j.name, dir, found["tracked"])
+	}
+}
+
+func (w *world) same(dir string, found, want map[string]string) {
+	for name := range want {
+		if found[name] != want[name] {
+			w.rt.Fatalf("lost: %q in %s is %q, and was %q before", name, dir, found[name], want[name])
+		}
+	}
+	for name := range found {
+		if _, ok := want[name]; !ok {
+			w.rt.Fatalf("%q in %s was not there before", name, dir)
+		}
+	}
+}
+
+// files are the files below a directory, but for git's own: mode and content, or where a link points to.
+func (w *world) files(dir string) map[string]string {
+	found := map[string]string{}
+	w.must(filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(dir, path)
+		switch {
+		case name == ".git" && e.IsDir():
+			return fs.SkipDir
+		case e.IsDir() || name == ".git":
+			return nil
+		case e.Type()&fs.ModeSymlink != 0:
+			to, err := os.Readlink(path)
+			found[name] = "-> " + to
+			return err
+		}
+		info, err := e.Info()
+		data, readErr := os.ReadFile(path)
+		if err == nil {
+			found[name] = fmt.Sprintf("%o %s", info.Mode().Perm()&0o700, data)
+		}
+		return errors.Join(err, readErr)
+	}))
+	return found
+}
