@@ -64,12 +64,12 @@ func (w *world) workspaceOf(j *task) (record.Workspace, error) {
 func (w *world) bare() {
 	for _, rec := range w.records() {
 		if rec.State != record.TreeGone || len(rec.Workspaces) > 0 {
-			w.rt.Errorf("with all archived, worktree %s is %s, of %v", rec.ID, rec.State, rec.Workspaces)
+			w.fault("with all archived, worktree %s is %s, of %v", rec.ID, rec.State, rec.Workspaces)
 		}
 	}
 	_ = filepath.WalkDir(filepath.Join(w.home, "worktrees"), func(path string, e fs.DirEntry, err error) error {
 		if err == nil && e.IsDir() && strings.Count(strings.TrimPrefix(path, w.home), "/") > 2 {
-			w.rt.Errorf("%s is left", path)
+			w.fault("%s is left", path)
 			return fs.SkipDir
 		}
 		return nil
@@ -83,22 +83,22 @@ func (w *world) tidied() {
 	w.empty(filepath.Join(w.home, "pending"))
 	w.empty(filepath.Join(w.home, "quarantine"))
 	if refs := w.git(w.repo, "for-each-ref", "refs/pintle/tmp"); refs != "" {
-		w.rt.Errorf("temporary references: %s", refs)
+		w.fault("temporary references: %s", refs)
 	}
 	_ = filepath.WalkDir(filepath.Join(w.repo, ".git"), func(path string, e fs.DirEntry, err error) error {
 		name := filepath.Base(path)
 		if err == nil && (strings.HasSuffix(name, ".lock") && name != "pintle.lock" || strings.HasPrefix(name, "pintle-removed-")) {
-			w.rt.Errorf("%s is left", path)
+			w.fault("%s is left", path)
 		}
 		return nil
 	})
 	dots, _ := filepath.Glob(filepath.Join(w.home, "worktrees", "*", ".*"))
 	for _, dot := range dots {
-		w.rt.Errorf("%s is left", dot)
+		w.fault("%s is left", dot)
 	}
 	for name, n := range w.noted("setups") {
 		if n > 1 && strings.HasPrefix(name, "t-") {
-			w.rt.Errorf("%s was set up %d times", name, n)
+			w.fault("%s was set up %d times", name, n)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func (w *world) tidied() {
 func (w *world) empty(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		w.rt.Errorf("%s/%s is left", dir, e.Name())
+		w.fault("%s/%s is left", dir, e.Name())
 	}
 }
 

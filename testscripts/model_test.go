@@ -145,10 +145,10 @@ func (w *world) order(j *task) {
 	code, out, errs := w.pintle(append(words, j.words...)...)
 	w.again(j)
 	if j.end == nil {
-		w.rt.Fatalf("run %s returned %d before its end is on record: %s", j.key, code, errs)
+		w.fail("run %s returned %d before its end is on record: %s", j.key, code, errs)
 	}
 	if code != j.end.code || !j.expired && out != j.end.text {
-		w.rt.Fatalf("run %s: exit %d, %q, and it is on record as %+v: %s", j.key, code, out, *j.end, errs)
+		w.fail("run %s: exit %d, %q, and it is on record as %+v: %s", j.key, code, out, *j.end, errs)
 	}
 }
 
@@ -195,7 +195,9 @@ func (w *world) letGo(j *task) {
 	j.opened = true
 	w.must(os.WriteFile(filepath.Join(w.work, "gate-"+j.name), nil, 0o600))
 	w.pintle("wait", j.key)
-	w.again(j)
+	if w.again(j).end == nil {
+		w.fail("wait %s: it has not ended", j.key)
+	}
 	w.departed(j)
 }
 
@@ -207,7 +209,7 @@ func (w *world) endIt(rt *rapid.T) {
 	j.stopped = true
 	w.does(0, verb, j.key)
 	if w.again(j).end == nil {
-		w.rt.Fatalf("%s %s: it has not ended", verb, j.key)
+		w.fail("%s %s: it has not ended", verb, j.key)
 	}
 	w.departed(j)
 }
@@ -233,7 +235,7 @@ func (w *world) shelve(j *task) {
 	j.stopped, j.archived = true, true
 	w.does(0, "archive", j.key)
 	if w.again(j).end == nil {
-		w.rt.Fatalf("archive %s: it has not ended", j.key)
+		w.fail("archive %s: it has not ended", j.key)
 	}
 }
 
@@ -256,7 +258,7 @@ func (w *world) restoreIt(rt *rapid.T) {
 
 func (w *world) bringBack(j *task) {
 	if ws, err := w.workspaceOf(j); err != nil || j.archived && ws.ArchivedAt == nil && !j.expired {
-		w.rt.Fatalf("the workspace of archived %s: %+v, %v", j.key, ws, err)
+		w.fail("the workspace of archived %s: %+v, %v", j.key, ws, err)
 	}
 	w.does(0, "workspace", "restore", j.workspace)
 	j.archived = j.expired

@@ -118,7 +118,7 @@ func (w *world) git(dir string, args ...string) string {
 	c.Dir, c.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "GIT_CONFIG_NOSYSTEM=1"}
 	out, err := c.CombinedOutput()
 	if err != nil {
-		w.rt.Fatalf("git %v: %v: %s", args, err, out)
+		w.fail("git %v: %v: %s", args, err, out)
 	}
 	return string(out)
 }
@@ -126,6 +126,20 @@ func (w *world) git(dir string, args ...string) string {
 // step notes what is done, for whoever reads of a failure.
 func (w *world) step(format string, args ...any) {
 	w.steps = append(w.steps, fmt.Sprintf(format, args...))
+}
+
+// fail ends the sequence. rapid does not show what failed first if it does not fail again.
+func (w *world) fail(format string, args ...any) {
+	w.rt.Helper()
+	w.step("FAILED: "+format, args...)
+	w.rt.Fatalf(format, args...)
+}
+
+// fault is fail for what is left when all is over: there may be more.
+func (w *world) fault(format string, args ...any) {
+	w.rt.Helper()
+	w.step("FAILED: "+format, args...)
+	w.rt.Errorf(format, args...)
 }
 
 // pintle runs a verb, again if it was killed.
@@ -139,20 +153,20 @@ func (w *world) pintle(args ...string) (code int, out, errs string) {
 		_ = c.Wait()
 		w.step("    %q: %v %s", args[:min(len(args), 12)], c.ProcessState, strings.TrimSpace(e.String()))
 		if !hung.Stop() {
-			w.rt.Fatalf("%q hung: %s", args, e.String())
+			w.fail("%q hung: %s", args, e.String())
 		}
 		if code := c.ProcessState.ExitCode(); code >= 0 {
 			return code, o.String(), e.String()
 		}
 	}
-	w.rt.Fatalf("%q is killed again and again", args)
+	w.fail("%q is killed again and again", args)
 	return 0, "", ""
 }
 
 // does runs a verb whose exit code is known.
 func (w *world) does(want int, args ...string) {
 	if code, _, errs := w.pintle(args...); code != want {
-		w.rt.Fatalf("%q: exit %d, want %d: %s", args, code, want, errs)
+		w.fail("%q: exit %d, want %d: %s", args, code, want, errs)
 	}
 }
 
@@ -160,7 +174,7 @@ func (w *world) does(want int, args ...string) {
 func (w *world) wait(what string, fact func() bool) {
 	for limit := time.Now().Add(patience / 3); !fact(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(limit) {
-			w.rt.Fatalf("never came true: %s; left: %+v", what, w.tagged())
+			w.fail("never came true: %s; left: %+v", what, w.tagged())
 		}
 		if len(w.tagged()) == 0 {
 			w.pintle("supervise", "restart")
@@ -193,7 +207,7 @@ func (w *world) look() {
 	w.casualties()
 	for name, n := range w.noted("launches") {
 		if n > 1 {
-			w.rt.Fatalf("%s was launched %d times", name, n)
+			w.fail("%s was launched %d times", name, n)
 		}
 	}
 	for _, j := range w.alive(func(*task) bool { return true }) {
@@ -224,17 +238,17 @@ func (w *world) spoil() {
 func (w *world) lookAt(j *task) {
 	folder, err := record.Locate(w.d, record.FolderOf(j.key))
 	if err != nil {
-		w.rt.Fatalf("lost: %s is not on record: %v", j.key, err)
+		w.fail("lost: %s is not on record: %v", j.key, err)
 	}
 	e, err := record.View(w.d, folder)
 	if err != nil {
-		w.rt.Fatalf("lost: %s: %v", j.key, err)
+		w.fail("lost: %s: %v", j.key, err)
 	}
 	if record.IsArchived(folder) != j.archived && !(j.archive && !j.archived) {
-		w.rt.Fatalf("%s is in %s, and archived is %v", j.key, folder, j.archived)
+		w.fail("%s is in %s, and archived is %v", j.key, folder, j.archived)
 	}
 	if e.ResultExpired != j.expired {
-		w.rt.Fatalf("%s: expired is %v, want %v", j.key, e.ResultExpired, j.expired)
+		w.fail("%s: expired is %v, want %v", j.key, e.ResultExpired, j.expired)
 	}
 	if j.workspace == "" && e.Workspace != "" {
 		j.workspace = e.Workspace
@@ -242,13 +256,13 @@ func (w *world) lookAt(j *task) {
 	if ws, err := state.Read[record.Workspace](w.d, record.WorkspaceFile(j.workspace)); err == nil && j.workspace != "" {
 		j.tree = ws.Worktree
 		if (ws.ArchivedAt != nil) != j.archived && !j.archive && !j.expired {
-			w.rt.Fatalf("the workspace %s of %s: archived is %v, want %v", ws.ID, j.key, ws.ArchivedAt != nil, j.archived)
+			w.fail("the workspace %s of %s: archived is %v, want %v", ws.ID, j.key, ws.ArchivedAt != nil, j.archived)
 		}
 	}
 	if e.Phase == "ended" {
 		w.ended(j, ending{e.Outcome, w.text(j, folder), *e.ExitCode})
 	} else if j.end != nil {
-		w.rt.Fatalf("lost: %s had ended as %+v and is %s", j.key, *j.end, e.Phase)
+		w.fail("lost: %s had ended as %+v and is %s", j.key, *j.end, e.Phase)
 	}
 }
 
@@ -265,7 +279,7 @@ func (w *world) text(j *task, folder string) string {
 func (w *world) ended(j *task, e ending) {
 	if j.end != nil {
 		if *j.end != e {
-			w.rt.Fatalf("lost: %s was %+v and is %+v", j.key, *j.end, e)
+			w.fail("lost: %s was %+v and is %+v", j.key, *j.end, e)
 		}
 		return
 	}
@@ -275,11 +289,11 @@ func (w *world) ended(j *task, e ending) {
 	}
 	switch {
 	case !may[e.outcome]:
-		w.rt.Fatalf("%s (%s) ended as %+v; it may be %v", j.key, j.kind, e, may)
+		w.fail("%s (%s) ended as %+v; it may be %v", j.key, j.kind, e, may)
 	case e.outcome == "completed" && e.text != "said "+j.name+"\n":
-		w.rt.Fatalf("lost: %s completed with %q", j.key, e.text)
+		w.fail("lost: %s completed with %q", j.key, e.text)
 	case e.outcome == "completed" && w.noted("launches")[j.name] != 1:
-		w.rt.Fatalf("%s completed and was never launched", j.key)
+		w.fail("%s completed and was never launched", j.key)
 	}
 	j.end = &e
 }
@@ -313,18 +327,18 @@ func (w *world) lookAtTrees() {
 		switch rec.State {
 		case record.TreeReady:
 			if !there[rec.Dir] {
-				w.rt.Fatalf("git does not know the worktree %s of %s", rec.Dir, rec.ID)
+				w.fail("git does not know the worktree %s of %s", rec.Dir, rec.ID)
 			}
 			delete(there, rec.Dir)
 			w.lookIn(rec, t)
 		case record.TreeGone:
 			t.gone = true
 		default:
-			w.rt.Fatalf("worktree %s is %s", rec.ID, rec.State)
+			w.fail("worktree %s is %s", rec.ID, rec.State)
 		}
 	}
 	if len(there) > 0 {
-		w.rt.Fatalf("worktrees of which no record knows: %v", slices.Collect(maps.Keys(there)))
+		w.fail("worktrees of which no record knows: %v", slices.Collect(maps.Keys(there)))
 	}
 }
 
@@ -345,7 +359,7 @@ func (w *world) lookIn(rec record.Worktree, t *tree) {
 		for _, j := range w.wrote(rec.ID) {
 			w.has(rec.Dir, found, j)
 		}
-		if t.gone {
+		if t.gone && t.last != nil { // else it came and went unseen
 			w.same(rec.Dir, found, t.last)
 		}
 	}
@@ -363,23 +377,23 @@ func (w *world) lookAtCheckout() {
 func (w *world) has(dir string, found map[string]string, j *task) {
 	for name, want := range j.left() {
 		if found[name] != want {
-			w.rt.Fatalf("lost: %q of %s in %s is %q, want %q", name, j.name, dir, found[name], want)
+			w.fail("lost: %q of %s in %s is %q, want %q", name, j.name, dir, found[name], want)
 		}
 	}
 	if !strings.Contains(found["tracked"], "by "+j.name+"\n") {
-		w.rt.Fatalf("lost: what %s added to tracked in %s: %q", j.name, dir, found["tracked"])
+		w.fail("lost: what %s added to tracked in %s: %q", j.name, dir, found["tracked"])
 	}
 }
 
 func (w *world) same(dir string, found, want map[string]string) {
 	for name := range want {
 		if found[name] != want[name] {
-			w.rt.Fatalf("lost: %q in %s is %q, and was %q before", name, dir, found[name], want[name])
+			w.fail("lost: %q in %s is %q, and was %q before", name, dir, found[name], want[name])
 		}
 	}
 	for name := range found {
 		if _, ok := want[name]; !ok {
-			w.rt.Fatalf("%q in %s was not there before", name, dir)
+			w.fail("%q in %s was not there before", name, dir)
 		}
 	}
 }
