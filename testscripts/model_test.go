@@ -204,7 +204,7 @@ func (w *world) letGo(j *task) {
 // endIt stops or interrupts.
 func (w *world) endIt(rt *rapid.T) {
 	verb := rapid.SampledFrom([]string{"stop", "interrupt"}).Draw(rt, "verb")
-	j := w.one(rt, inUse)
+	j := w.one(rt, whichever)
 	w.step("%s %s", verb, j.name)
 	j.stopped = true
 	w.does(0, verb, j.key)

@@ -168,7 +168,7 @@ func (v *runVerb) order(a *app, cfg config.Config) (order, error) {
 		if inTree(payload) {
 			lookErr = nil
 		}
-		if err := cmp.Or(v.there(cwd), o.lacks, lookErr); err != nil {
+		if err := cmp.Or(v.there(a, cwd), o.lacks, lookErr); err != nil {
 			return err
 		}
 		if err := v.plant(a, spec); err != nil {
@@ -272,7 +272,8 @@ func (v *runVerb) cwd(a *app, talk record.Conversation) (string, error) {
 	case v.Dir == "" && talk.Cwd != "":
 		return talk.Cwd, nil
 	case v.Dir == "" && v.Workspace != "": // beside a directory it means nothing (X5)
-		return a.directory(v.Workspace)
+		_, w, err := a.workspace(v.Workspace)
+		return w.Cwd, err
 	}
 	path, err := filepath.Abs(v.Dir)
 	if err != nil {
@@ -284,9 +285,13 @@ func (v *runVerb) cwd(a *app, talk record.Conversation) (string, error) {
 	return path, nil
 }
 
-// there refuses a directory that was given and is none.
-func (v *runVerb) there(cwd string) error {
-	if v.Dir == "" {
+// there refuses a directory that was given and is none, and a workspace that is archived.
+func (v *runVerb) there(a *app, cwd string) error {
+	switch {
+	case v.Dir == "" && v.Workspace != "":
+		_, err := a.directory(v.Workspace)
+		return err
+	case v.Dir == "":
 		return nil
 	}
 	if info, err := os.Stat(cwd); err != nil || !info.IsDir() {

@@ -151,7 +151,7 @@ func (v *workspaceCreate) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if err := (&runVerb{orderFlags: orderFlags{Dir: cwd}}).there(cwd); err != nil {
+	if err := (&runVerb{orderFlags: orderFlags{Dir: cwd}}).there(a, cwd); err != nil {
 		return err
 	}
 	c := api.CreateWorkspace{ID: newWorkspaceID(), Cwd: cwd}

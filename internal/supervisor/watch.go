@@ -104,6 +104,10 @@ func (s *Supervisor) unended(folder string) (bool, error) {
 		return false, err
 	}
 	spec, err := record.SpecOf(s.dir, folder)
+	if errors.Is(err, fs.ErrNotExist) { // it was archived since we looked, or all but its tombstone has expired
+		e, viewErr := record.View(s.dir, folder)
+		return viewErr == nil && session.Phase(e.Phase) != session.Ended, viewErr
+	}
 	return err == nil && spec.Desired.Attempt > st.Attempt, err
 }
 
