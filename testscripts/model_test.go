@@ -261,10 +261,8 @@ func (w *world) bringBack(j *task) {
 		w.fail("the workspace of archived %s: %+v, %v", j.key, ws, err)
 	}
 	w.does(0, "workspace", "restore", j.workspace)
-	j.archived = j.expired
-	if j.archive {
-		j.archive = false // it has been
-		j.words = slices.Clone(j.words)
+	if j.archived {
+		j.archived, j.archive = j.expired, false
 	}
 }
 

@@ -315,7 +315,9 @@ func (s *Supervisor) setTree(id, to string) error {
 		if t.Version == 0 {
 			return fmt.Errorf("worktree %s: %w", id, fs.ErrNotExist)
 		}
-		t.State = to
+		if t.State = to; to == record.TreeGone {
+			t.Workspaces = nil // of a create that failed: nobody refers to what is not there
+		}
 		return nil
 	})
 }
