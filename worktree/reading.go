@@ -105,7 +105,7 @@ func (r *reader) open(name string) (*os.File, fs.FileInfo, error) {
 			return file, opened, nil
 		}
 		file.Close()
-		if err := errors.Join(err, nowErr); err != nil || try >= tries {
+		if err := errors.Join(err, nowErr); err != nil || try >= readings {
 			return nil, nil, errors.Join(err, fmt.Errorf("%s is exchanged while it is read", name))
 		}
 	}
