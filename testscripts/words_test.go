@@ -40,6 +40,7 @@ var words = map[string]func(ts *testscript.TestScript, neg bool, args []string){
 	"home":     moveHome,
 	"tmpfs":    tmpfs,
 	"hold":     hold,
+	"repo":     repo,
 	"let": func(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Check(exec.Command("umount", ts.MkAbs(args[0])).Run())
 	},
@@ -89,7 +90,9 @@ func command(ts *testscript.TestScript, args ...string) *exec.Cmd {
 	}
 	c := exec.Command(path, args[1:]...)
 	c.Dir = ts.MkAbs(".")
-	for _, name := range []string{"WORK", "HOME", "TMPDIR", "PATH", "PINTLE_HOME", "LANG", "GORACE", "BASE", "PINTLE_CONFIG"} {
+	for _, name := range []string{
+		"WORK", "HOME", "TMPDIR", "PATH", "PINTLE_HOME", "LANG", "GORACE", "BASE", "PINTLE_CONFIG", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM",
+	} {
 		c.Env = append(c.Env, name+"="+ts.Getenv(name))
 	}
 	return c
