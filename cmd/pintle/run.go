@@ -168,7 +168,7 @@ func (v *runVerb) order(a *app, cfg config.Config) (order, error) {
 		if inTree(payload) {
 			lookErr = nil
 		}
-		if err := cmp.Or(v.there(a, cwd), o.lacks, lookErr); err != nil {
+		if err := cmp.Or(talk.Refused, v.there(a, cwd), o.lacks, lookErr); err != nil {
 			return err
 		}
 		if err := v.plant(a, spec); err != nil {

@@ -14,6 +14,8 @@ import (
 // Conversation is what an order that goes on in a session has from it.
 type Conversation struct {
 	Session, Provider, Cwd string
+	// Refused is why nothing new goes on in it (case 28), nil if something does. A repeat is answered all the same.
+	Refused error
 }
 
 // FindConversation returns the session that id names: its own id or a unique prefix, or what Find takes, for that run's.
@@ -48,7 +50,7 @@ func conversationOf(d *state.Dir, e api.Execution) (Conversation, error) {
 	}
 	c, err := conversation(d, e.Session)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Conversation{e.Session, e.Provider, e.Cwd}, nil
+		return Conversation{Session: e.Session, Provider: e.Provider, Cwd: e.Cwd}, nil
 	}
 	return c, err
 }
@@ -77,9 +79,10 @@ func conversation(d *state.Dir, id string) (Conversation, error) {
 	if err != nil {
 		return Conversation{}, err
 	}
-	if s.ArchivedAt != nil {
-		return Conversation{}, archivedError(id, s.Workspace)
-	}
 	w, err := state.Read[Workspace](d, WorkspaceFile(s.Workspace))
-	return Conversation{s.ID, s.Provider, w.Cwd}, err
+	c := Conversation{Session: s.ID, Provider: s.Provider, Cwd: w.Cwd}
+	if s.ArchivedAt != nil {
+		c.Refused = archivedError(id, s.Workspace)
+	}
+	return c, err
 }

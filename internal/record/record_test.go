@@ -329,8 +329,8 @@ func TestFindConversation(t *testing.T) {
 	become(t, d, claim(t, d, "never", 0).Folder, func(st *Status) { st.Phase = string(session.Ended) })
 	claim(t, d, "untaken", 0)
 
-	of := func(id string) Conversation { return Conversation{id, "codex", "/there"} }
-	early := Conversation{"s-00cc000000000000", "command", "/"} // its records come in a moment
+	of := func(id string) Conversation { return Conversation{id, "codex", "/there", nil} }
+	early := Conversation{"s-00cc000000000000", "command", "/", nil} // its records come in a moment
 	for id, want := range map[string]Conversation{
 		"s-00aa000000000000": of("s-00aa000000000000"), "s-00ab": of("s-00ab000000000000"), "k": of("s-00aa000000000000"),
 		"early": early, "s-00cc": early,
