@@ -1,6 +1,7 @@
 package testscripts
 
 import (
+	"os"
 	"os/exec"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -16,6 +17,7 @@ func repo(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Fatalf("git %v: %v\n%s", words, err, out)
 		}
 	}
+	ts.Check(os.MkdirAll(ts.MkAbs(args[0]), 0o700))
 	message := "one"
 	if len(args) > 1 {
 		message = args[1]

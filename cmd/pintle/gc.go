@@ -43,7 +43,7 @@ type waste struct {
 	Removed bool       `json:"removed"`
 	Detail  string     `json:"detail,omitempty"`
 
-	drop func() error
+	drop func(*waste) error
 }
 
 // Run removes what is not needed any more, or says what that is.
@@ -54,12 +54,12 @@ func (v *gcVerb) Run(a *app) error {
 	}
 	all := []waste{}
 	if d != nil {
-		all = v.find(a, d, time.Now().Add(-time.Duration(v.OlderThan)))
+		all = append(all, v.find(a, d, time.Now().Add(-time.Duration(v.OlderThan)))...)
 	}
 	var worst error
 	for i := range all {
 		if w := &all[i]; !v.DryRun {
-			if err := w.drop(); err != nil {
+			if err := w.drop(w); err != nil {
 				a.tell(err)
 				worst, w.Detail = exit(typed(err).Code.Exit()), cmp.Or(w.Detail, err.Error())
 				continue
@@ -122,9 +122,8 @@ func (a *app) cleanups(d *state.Dir) (found []waste) {
 		if t, err := supervisor.TreeOf(d, e.Workspace); err == nil && t.Dir != "" {
 			w.Name, w.Bytes = t.Dir, weigh(t.Dir)
 		}
+		w.drop = func(w *waste) error { return a.tryAgain(d, e, w) }
 		found = append(found, w)
-		w0 := &found[len(found)-1]
-		w0.drop = func() error { return a.tryAgain(d, e, w0) }
 	}
 	return found
 }
@@ -149,7 +148,7 @@ func spools(d *state.Dir) (found []waste) {
 	entries, _ := os.ReadDir(d.Path("runtimes"))
 	for _, e := range entries {
 		if path := d.Path("runtimes", e.Name()); strings.HasPrefix(e.Name(), ".") {
-			found = append(found, waste{Kind: "spool", Name: e.Name(), Bytes: weigh(path), drop: func() error { return os.RemoveAll(path) }})
+			found = append(found, waste{Kind: "spool", Name: e.Name(), Bytes: weigh(path), drop: func(*waste) error { return os.RemoveAll(path) }})
 		}
 	}
 	return found
@@ -164,7 +163,7 @@ func quarantined(d *state.Dir, before time.Time) (found []waste) {
 			continue
 		}
 		at, path := info.ModTime().UTC(), d.Path("quarantine", e.Name())
-		found = append(found, waste{Kind: "quarantine", Name: e.Name(), Bytes: info.Size(), At: &at, drop: func() error { return os.Remove(path) }})
+		found = append(found, waste{Kind: "quarantine", Name: e.Name(), Bytes: info.Size(), At: &at, drop: func(*waste) error { return os.Remove(path) }})
 	}
 	return found
 }
@@ -196,7 +195,7 @@ func (a *app) results(d *state.Dir, before time.Time) (found []waste) {
 		}
 		found = append(found, waste{
 			Kind: "result", Name: cmp.Or(row.Execution.ID, hash), Bytes: bytes + weigh(d.Path("sessions", row.Execution.Session)), At: row.Execution.ArchivedAt,
-			drop: func() error { return a.expire(d, row) },
+			drop: func(*waste) error { return a.expire(d, row) },
 		})
 	}
 	return found
@@ -235,7 +234,7 @@ func (a *app) keptOf(found []waste, d *state.Dir, t record.Worktree, k worktree.
 	if ref+k.Tar == "" {
 		return found
 	}
-	one := waste{Kind: "archive", Name: cmp.Or(ref, k.Tar), At: &at, drop: func() error { return a.discard(d, t, k) }}
+	one := waste{Kind: "archive", Name: cmp.Or(ref, k.Tar), At: &at, drop: func(*waste) error { return a.discard(d, t, k) }}
 	if n, err := worktree.Size(a.ctx, t.Repository, ref); ref != "" && err == nil {
 		one.Bytes = n
 	}
