@@ -165,12 +165,13 @@ func TestX22_UnsavedNamesAllThatGitWouldNotFindAgain(t *testing.T) {
 	commit := a.commit()
 	a.write("a", "x\n")
 	a.write("new\nline", "x")
+	a.write("HEAD", "a file that has the name of a commit")
 	a.git("mv", "c", "z")
 	a.git("bisect", "start", "HEAD", "HEAD~1")
 	u, err = FindUnsaved(t.Context(), a.dir)
 	want := []string{
 		"in progress: bisect", "HEAD is detached at " + commit, "commit on no branch: " + commit[:7] + " x",
-		"staged: c", "staged: z", "changed: a", `untracked: "new\nline"`,
+		"staged: c", "staged: z", "changed: a", "untracked: HEAD", `untracked: "new\nline"`,
 	}
 	if err != nil || strings.Join(u.Lines(), "\n") != strings.Join(want, "\n") {
 		t.Errorf("error %v\n%s\nwant\n%s", err, strings.Join(u.Lines(), "\n"), strings.Join(want, "\n"))

@@ -52,7 +52,7 @@ func Discard(ctx context.Context, repository, ref string) error {
 
 // Size returns about how many bytes on the disk an archive's reference alone holds.
 func Size(ctx context.Context, repository, ref string) (bytes int64, err error) {
-	out, err := git(ctx, repository, "--git-dir=.", "rev-list", "--disk-usage", "--objects", ref, "--not", "--branches", "--tags", "--remotes")
+	out, err := git(ctx, repository, "--git-dir=.", "rev-list", "--disk-usage", "--objects", ref, "--not", "--branches", "--tags", "--remotes", "--")
 	if err == nil {
 		bytes, err = strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
 	}

@@ -83,7 +83,7 @@ func (s *survey) reallyChanged(ctx context.Context) (Names, error) {
 func (s *survey) ahead(ctx context.Context) (Names, error) {
 	var found []string
 	for _, name := range s.nested(nil) {
-		out, err := git(ctx, filepath.Join(s.repo.TopLevel, name), "rev-list", "-1", "HEAD", "--branches", "--tags", "--not", "--remotes")
+		out, err := git(ctx, filepath.Join(s.repo.TopLevel, name), "rev-list", "-1", "HEAD", "--branches", "--tags", "--not", "--remotes", "--")
 		if err != nil {
 			return Names{}, err
 		}
@@ -98,7 +98,7 @@ func (s *survey) ahead(ctx context.Context) (Names, error) {
 // pintle's are no place where anybody looks.
 func (s *survey) unreachable(ctx context.Context) (Names, error) {
 	out, err := git(ctx, s.repo.TopLevel, "log", "--format=%h %s", "--no-show-signature", "--no-color", "HEAD", "--not",
-		"--exclude=refs/bisect/*", "--exclude=refs/worktree/*", "--exclude=refs/rewritten/*", "--exclude=refs/pintle/*", "--glob=refs/*")
+		"--exclude=refs/bisect/*", "--exclude=refs/worktree/*", "--exclude=refs/rewritten/*", "--exclude=refs/pintle/*", "--glob=refs/*", "--")
 	return namesOf(strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' })), err
 }
 
