@@ -200,6 +200,9 @@ func TestX21_WithoutAnIdentityAndWithHooks(t *testing.T) {
 	}
 	a.repo.git("config", "user.useConfigOnly", "true")
 	a.repo.git("config", "core.logAllRefUpdates", "always")
+	global := filepath.Join(t.TempDir(), "config")
+	must(t, os.WriteFile(global, []byte("[safe]\n\tbareRepository = explicit\n"), 0o600))
+	t.Setenv("GIT_CONFIG_GLOBAL", global)
 	ran := filepath.Join(t.TempDir(), "ran")
 	for _, hook := range []string{"reference-transaction", "post-checkout", "post-index-change"} {
 		a.repo.write(".git/hooks/"+hook, "#!/bin/sh\necho $0 >>'"+ran+"'\n")
@@ -211,6 +214,9 @@ func TestX21_WithoutAnIdentityAndWithHooks(t *testing.T) {
 	a.restore(k)
 	if text, err := os.ReadFile(ran); err == nil {
 		t.Errorf("hooks ran:\n%s", text)
+	}
+	if _, err := Size(t.Context(), a.plan.Repository, k.Ref); err != nil {
+		t.Error(err)
 	}
 	if who := a.repo.git("log", "-1", "--format=%an <%ae> %cn <%ce>", k.Commit); who != identity+" "+identity {
 		t.Errorf("made by %s", who)

@@ -70,7 +70,7 @@ func (r *restoration) restoreModes(context.Context) (err error) {
 }
 
 func (r *restoration) pieces(ctx context.Context) (pieces []piece, err error) {
-	out, err := git(ctx, r.t.Repository, "cat-file", "blob", r.state()+":"+inManifest)
+	out, err := git(ctx, r.t.Dir, "cat-file", "blob", r.state()+":"+inManifest)
 	if err == nil {
 		_, pieces, err = readManifest(bytes.NewReader(out))
 	}
@@ -107,7 +107,7 @@ func (r *restoration) writePieces(ctx context.Context, pieces []piece) error {
 
 // listTree returns the blobs of a tree by path.
 func (r *restoration) listTree(ctx context.Context, treeish string) (map[string]string, error) {
-	out, err := git(ctx, r.t.Repository, "ls-tree", "-r", "-z", "--full-tree", treeish)
+	out, err := git(ctx, r.t.Dir, "ls-tree", "-r", "-z", "--full-tree", treeish)
 	blobs := map[string]string{}
 	for _, line := range split(string(out)) {
 		meta, name, _ := strings.Cut(line, "\t")
@@ -127,7 +127,7 @@ func (r *restoration) readBlobs(ctx context.Context, oids []string, take func(n 
 	defer cancel()
 	args := []string{"cat-file", "--batch"}
 	cmd := exec.CommandContext(ctx, "git", slices.Concat(quiet, args)...)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = r.t.Repository, environment(os.Environ()), grace
+	cmd.Dir, cmd.Env, cmd.WaitDelay = r.t.Dir, environment(os.Environ()), grace
 	var stderr bytes.Buffer
 	cmd.Stdin, cmd.Stderr = strings.NewReader(strings.Join(oids, "\n")+"\n"), &stderr
 	out, err := cmd.StdoutPipe()
@@ -142,7 +142,7 @@ func (r *restoration) readBlobs(ctx context.Context, oids []string, take func(n 
 		return errors.Join(err, ignore(cmd.Wait()))
 	}
 	if err := cmd.Wait(); err != nil {
-		return failure(ctx, r.t.Repository, args, stderr.String(), err)
+		return failure(ctx, r.t.Dir, args, stderr.String(), err)
 	}
 	return nil
 }
