@@ -35,7 +35,7 @@ func (v *retryVerb) Run(a *app) error {
 }
 
 func (v *retryVerb) one(a *app, d *state.Dir, cfg config.Config, t target) error {
-	spec, err := record.SpecOf(d, t.folder)
+	spec, err := record.Retriable(d, t.folder)
 	if err != nil {
 		return err
 	}

@@ -406,8 +406,8 @@ func (f *follower) replay() error {
 		return err
 	}
 	e.Replayed = true
-	if e.ResultExpired && !f.v.Quiet && !f.v.JSON {
-		f.a.say("%s: what it said has expired; its outcome is known", e.ID)
+	if !f.v.Quiet && !f.v.JSON {
+		f.a.expired(e)
 	}
 	text, err := record.Text(f.d, f.c.Folder)
 	if err != nil {

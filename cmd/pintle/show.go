@@ -129,8 +129,16 @@ func (v *resultVerb) Run(a *app) error {
 		a.print(e)
 	} else {
 		_ = printText(a.stdout, e.Provider, text)
+		a.expired(e)
 	}
 	return codeOf(e)
+}
+
+// expired says why there is no text.
+func (a *app) expired(e api.Execution) {
+	if e.ResultExpired {
+		a.say("%s: what it said has expired; its outcome is known", e.ID)
+	}
 }
 
 // untaken is the error of a run that is over and whose end no supervisor has taken in: what it said may not be in its

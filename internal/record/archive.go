@@ -25,11 +25,14 @@ type Tombstone struct {
 	ID         string    `json:"id"`
 	Controller string    `json:"controller"`
 	Provider   string    `json:"provider"`
+	Session    string    `json:"session,omitempty"` // with its directory: a message to it is compared by both
+	Cwd        string    `json:"cwd,omitempty"`
 	Payload    string    `json:"payload"` // its fingerprint
 	Attempt    int       `json:"attempt"`
 	Outcome    string    `json:"outcome"`
 	ExitCode   int       `json:"exitCode"`
 	CreatedAt  time.Time `json:"createdAt"`
+	EndedAt    time.Time `json:"endedAt"`
 	ArchivedAt time.Time `json:"archivedAt"`
 }
 
@@ -39,8 +42,9 @@ func TombstoneFile(folder string) string { return dirOf(folder) + "/tombstone.js
 // execution is what a tombstone still tells.
 func (t Tombstone) execution() api.Execution {
 	return api.Execution{
-		ID: t.ID, Controller: t.Controller, Provider: t.Provider, Phase: string(session.Ended), Outcome: t.Outcome,
-		ExitCode: &t.ExitCode, Attempt: t.Attempt, CreatedAt: t.CreatedAt, ArchivedAt: &t.ArchivedAt, ResultExpired: true,
+		ID: t.ID, Controller: t.Controller, Session: t.Session, Provider: t.Provider, Cwd: t.Cwd,
+		Phase: string(session.Ended), Outcome: t.Outcome,
+		ExitCode: &t.ExitCode, Attempt: t.Attempt, CreatedAt: t.CreatedAt, EndedAt: &t.EndedAt, ArchivedAt: &t.ArchivedAt, ResultExpired: true,
 	}
 }
 
@@ -124,10 +128,14 @@ func inter(ctx context.Context, d *state.Dir, folder string, dry bool) error {
 	}
 	t := Tombstone{
 		Version: Version, ID: spec.ID, Controller: spec.Controller, Provider: spec.Payload.Provider,
+		Session: st.Session, Cwd: st.Cwd,
 		Payload: Fingerprint(spec.Payload), Attempt: st.Attempt, Outcome: st.Outcome, CreatedAt: spec.CreatedAt,
 	}
 	if st.ExitCode != nil {
 		t.ExitCode = *st.ExitCode
+	}
+	if st.EndedAt != nil {
+		t.EndedAt = *st.EndedAt
 	}
 	if st.ArchivedAt != nil {
 		t.ArchivedAt = *st.ArchivedAt

@@ -101,8 +101,7 @@ func (c *Claimed) exhume(d *state.Dir, order Spec, attempt int) (bool, error) {
 	c.Spec, c.New = order, false
 	c.Spec.Desired.Attempt = t.Attempt
 	if c.Verdict = session.Decide(t.Attempt, session.Outcome(t.Outcome), attempt); c.Verdict != session.Replay {
-		return true, api.E(api.CodeArchived, "%s is archived, and its record has expired", t.ID).
-			WithNext("pintle rm " + Quote(t.ID) + " frees the key")
+		return true, expiredError(t.ID)
 	}
 	return true, nil
 }
@@ -110,6 +109,26 @@ func (c *Claimed) exhume(d *state.Dir, order Spec, attempt int) (bool, error) {
 // archivedError refuses what would go on in something archived (case 28).
 func archivedError(id, workspace string) error {
 	return api.E(api.CodeArchived, "%s is archived", id).WithNext("pintle workspace restore " + workspace)
+}
+
+// expiredError is for one of which only a tombstone is left.
+func expiredError(id string) error {
+	return api.E(api.CodeArchived, "%s is archived, and its record has expired", id).WithNext("pintle rm " + Quote(id) + " frees the key")
+}
+
+// Retriable reads the order of an execution that may have a further attempt. *api.Error: CodeArchived.
+func Retriable(d *state.Dir, folder string) (Spec, error) {
+	if !IsArchived(folder) {
+		return SpecOf(d, folder)
+	}
+	e, err := View(d, folder)
+	switch {
+	case err != nil:
+		return Spec{}, err
+	case e.ResultExpired:
+		return Spec{}, expiredError(e.ID)
+	}
+	return Spec{}, archivedError(e.ID, e.Workspace)
 }
 
 // ending is the outcome of an attempt that has ended.

@@ -50,7 +50,11 @@ func conversationOf(d *state.Dir, e api.Execution) (Conversation, error) {
 	}
 	c, err := conversation(d, e.Session)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Conversation{Session: e.Session, Provider: e.Provider, Cwd: e.Cwd}, nil
+		c = Conversation{Session: e.Session, Provider: e.Provider, Cwd: e.Cwd}
+		if e.ResultExpired {
+			c.Refused = expiredError(e.ID)
+		}
+		return c, nil
 	}
 	return c, err
 }
