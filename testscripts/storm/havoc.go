@@ -13,7 +13,6 @@ import (
 
 	"github.com/pintle/pintle/internal/proc"
 	"github.com/pintle/pintle/internal/record"
-	"github.com/pintle/pintle/internal/session"
 )
 
 // killer kills somebody now and then: verbs, the supervisor, shims, agents and what they started.
@@ -85,13 +84,15 @@ func (r *round) killOne(d dice, what string, which func(proc.Tagged) bool) {
 		return
 	}
 	victim := all[d.IntN(len(all))]
-	o := r.orderOf(victim)
-	if o == nil {
+	if o := r.orderOf(victim); o != nil {
+		o.spoil(what + " killed")
+	} else if r.isChore(victim) {
+		r.spoilTrees(what + " of a chore killed")
+	} else {
 		return // it is not known whose it is: what it spoils could not be told
 	}
-	o.spoil(what + " killed")
 	if proc.Signal(victim.Identity, syscall.SIGKILL) == nil {
-		r.say("SIGKILL %s %d of %s", what, victim.PID, o.key)
+		r.say("SIGKILL %s %d", what, victim.PID)
 		r.kills.Add(1)
 	}
 }
@@ -104,20 +105,22 @@ func (r *round) orderOf(t proc.Tagged) *order {
 		key, _ := proc.Variable(t.PID, "PINTLE_EXECUTION")
 		return r.byKey[key]
 	}
-	if len(t.Args) < 3 {
-		return nil
-	}
-	var rt record.Runtime
-	data, err := os.ReadFile(filepath.Join(r.home, record.RuntimeFile(t.Args[2])))
-	if err != nil || json.Unmarshal(data, &rt) != nil {
-		return nil
-	}
+	rt, ok := r.runtimeOf(t)
 	for _, o := range r.orders {
-		if session.Folder(session.Local, o.key) == rt.Folder {
+		if ok && record.FolderOf(o.key) == rt.Folder {
 			return o
 		}
 	}
 	return nil
+}
+
+// runtimeOf is the record of what a shim is for.
+func (r *round) runtimeOf(shim proc.Tagged) (rt record.Runtime, ok bool) {
+	if len(shim.Args) < 3 {
+		return rt, false
+	}
+	data, err := os.ReadFile(filepath.Join(r.home, record.RuntimeFile(shim.Args[2])))
+	return rt, err == nil && json.Unmarshal(data, &rt) == nil
 }
 
 // freezer stops the supervisor or a shim for a short time.

@@ -1,11 +1,13 @@
 // Storm gives pintle random orders while it kills, freezes and starves everything that carries them out,
-// and then counts what matters: no order carried out twice, no result lost, nothing left running.
+// and then counts what matters: no order carried out twice, no result and no file lost, nothing left running or lying about.
 //
 //	go run ./testscripts/storm -for 60s -seed 1
 //
 // Launches are counted from what the commands themselves append to a file outside of the state directory,
 // leftovers from /proc by the token that each process of a home carries. Only processes that it started or
-// that carry its home's token are signalled. The last line of its output has the counts.
+// that carry its home's token are signalled. Half of the orders are carried out in worktrees of one repository, which git
+// tidies meanwhile and of which another state directory has worktrees too; they are archived and restored. The last line of
+// the output has the counts.
 package main
 
 import (
@@ -50,7 +52,10 @@ func main() {
 }
 
 // counts are what a storm ends with.
-type counts struct{ kills, launches, duplicates, lost, orphans int }
+type counts struct {
+	kills, launches, duplicates, lost, orphans int
+	worktrees, archives, restores, lostFiles   int
+}
 
 func (c *counts) add(d counts) {
 	c.kills += d.kills
@@ -58,11 +63,15 @@ func (c *counts) add(d counts) {
 	c.duplicates += d.duplicates
 	c.lost += d.lost
 	c.orphans += d.orphans
+	c.worktrees += d.worktrees
+	c.archives += d.archives
+	c.restores += d.restores
+	c.lostFiles += d.lostFiles
 }
 
 func (c counts) String() string {
-	return fmt.Sprintf("kills %d, launches %d, duplicates %d, lost results %d, orphans %d",
-		c.kills, c.launches, c.duplicates, c.lost, c.orphans)
+	return fmt.Sprintf("kills %d, launches %d, duplicates %d, lost results %d, orphans %d, worktrees %d, archives %d, restores %d, lost files %d",
+		c.kills, c.launches, c.duplicates, c.lost, c.orphans, c.worktrees, c.archives, c.restores, c.lostFiles)
 }
 
 // storm runs rounds, each in a state directory of its own, until the time is up or enough was killed.

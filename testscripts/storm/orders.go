@@ -36,8 +36,10 @@ func kinds() []kind {
 
 // order is one key and all that was done to it.
 type order struct {
-	key  string
-	kind kind
+	key     string
+	kind    kind
+	place   place
+	archive bool // at its end (--rm)
 
 	mu       sync.Mutex
 	attempts int            // ordered so far
@@ -54,7 +56,7 @@ type look struct {
 
 // argv is the same for all attempts: it is a part of the order's identity.
 func (o *order) argv(log string) []string {
-	return []string{"sh", "-c", fmt.Sprintf(`echo "$PINTLE_EXECUTION $PINTLE_RUNTIME $$" >> %s; %s`, log, o.kind.script)}
+	return []string{"sh", "-c", fmt.Sprintf(`echo "$PINTLE_EXECUTION $PINTLE_RUNTIME $$" >> %s; %s%s`, log, o.place.script(o.key), o.kind.script)}
 }
 
 func (o *order) attempt() int {

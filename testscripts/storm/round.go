@@ -23,15 +23,19 @@ type round struct {
 	home   string // PINTLE_HOME, on a small tmpfs if we may
 	log    string // launches, outside of the state directory
 	disk   string // the tmpfs, "" without
+	repo   string // of which all worktrees are
 	kinds  []kind
 
 	mu      sync.Mutex
 	orders  []*order
 	byKey   map[string]*order
 	clients map[*exec.Cmd]bool
+	faults  []string // of no order
 
 	kills atomic.Int64
 	fullN atomic.Int64 // how often the disk was filled; odd: it is full
+
+	archives, restores atomic.Int64
 }
 
 func newRound(o options, binary, dir string, n int) (*round, error) {
@@ -46,7 +50,10 @@ func newRound(o options, binary, dir string, n int) (*round, error) {
 		r.mount()
 	}
 	config := "[deadlines]\nstop_term = \"400ms\"\ninterrupt = \"400ms\"\n[recovery]\ndelay = \"100ms\"\ntries = 50\n"
-	return r, os.WriteFile(filepath.Join(dir, "config.toml"), []byte(config), 0o600)
+	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(config), 0o600); err != nil {
+		return nil, err
+	}
+	return r, r.plant()
 }
 
 // env is the environment of a verb about an attempt.
@@ -69,12 +76,16 @@ const verbLimit = 60 * time.Second
 
 // pintle runs a verb, which the havoc may kill.
 func (r *round) pintle(attempt int, killable bool, args ...string) result {
+	return r.verb(r.env(attempt), killable, args...)
+}
+
+func (r *round) verb(env []string, killable bool, args ...string) result {
 	ctx, cancel := context.WithTimeout(context.Background(), verbLimit)
 	defer cancel()
 	before := r.fullN.Load()
 	var out, errs bytes.Buffer
 	c := exec.CommandContext(ctx, r.binary, args...)
-	c.Env, c.Dir, c.Stdout, c.Stderr, c.WaitDelay = r.env(attempt), r.dir, &out, &errs, 5*time.Second
+	c.Env, c.Dir, c.Stdout, c.Stderr, c.WaitDelay = env, r.dir, &out, &errs, 5*time.Second
 	if err := c.Start(); err != nil {
 		return result{code: -2, err: err.Error()}
 	}
@@ -130,6 +141,8 @@ func (r *round) run(length time.Duration) (counts, []string) {
 	havoc.Go(func() { r.killer(ctx, newDice(r.o.seed, r.n, 100)) })
 	havoc.Go(func() { r.freezer(ctx, newDice(r.o.seed, r.n, 101)) })
 	havoc.Go(func() { r.filler(ctx, newDice(r.o.seed, r.n, 102)) })
+	havoc.Go(func() { r.gardener(ctx, newDice(r.o.seed, r.n, 103)) })
+	havoc.Go(func() { r.neighbour(ctx, newDice(r.o.seed, r.n, 104)) })
 	<-ctx.Done()
 	havoc.Wait()
 	all.Wait()
@@ -158,6 +171,7 @@ func (r *round) newOrder(d dice) *order {
 	defer r.mu.Unlock()
 	o := &order{key: fmt.Sprintf("k%d", len(r.orders)), kind: r.kinds[d.IntN(len(r.kinds))], spoiled: map[int]string{}, seen: map[int]look{}}
 	o.attempts = 1
+	r.settleIn(o, d)
 	r.orders, r.byKey[o.key] = append(r.orders, o), o
 	return o
 }

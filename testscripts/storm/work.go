@@ -24,13 +24,19 @@ func (r *round) work(ctx context.Context, d dice) {
 			r.repeat(o)
 		case roll < 64:
 			r.conflict(o)
-		case roll < 80:
+		case roll < 74:
 			r.end(o, "stop")
-		case roll < 86:
+		case roll < 79:
 			r.end(o, "interrupt")
-		case roll < 92:
+		case roll < 85:
 			r.again(o)
-		case roll < 96:
+		case roll < 91:
+			r.archive(o, d)
+		case roll < 94:
+			r.restore(o)
+		case roll < 95:
+			r.collect(d)
+		case roll < 98:
 			r.readers(o, d)
 		default:
 			sleep(ctx, d.between(time.Millisecond, 100*time.Millisecond))
@@ -41,6 +47,10 @@ func (r *round) work(ctx context.Context, d dice) {
 // words are a run verb of an order.
 func (r *round) words(o *order, attempt int, more ...string) []string {
 	words := append([]string{"run", "--id", o.key, "--env", "STORM_ATTEMPT"}, more...)
+	words = append(words, o.place.words...)
+	if o.archive {
+		words = append(words, "--rm")
+	}
 	if attempt > 1 {
 		words = append(words, "--attempt", fmt.Sprint(attempt))
 	}
@@ -69,6 +79,8 @@ func (r *round) told(o *order, attempt int, res result, detached bool, by string
 	case res.code == 0 || res.code == 1 && strings.Contains(res.err, ": failed") || res.code == 8 || res.code == 13 || res.code == 14:
 		o.note(attempt, res.code, by)
 		r.checkText(o, attempt, res, by)
+	case res.code == 6 && attempt > 1 && strings.Contains(res.err, "archived"): // nothing goes on in what is archived
+	case res.code == 2 && o.place.guest && strings.Contains(res.err, "no such directory"): // it was archived before
 	case res.code == 11 && res.full, res.code == 12 && res.full:
 	case res.code == 1 && res.full && strings.Contains(res.err, "no space"):
 	default:
@@ -105,7 +117,7 @@ func (r *round) conflict(o *order) {
 	if err != nil || r.newest(d, o) == 0 {
 		return
 	}
-	res := r.pintle(1, true, "run", "--id", o.key, "--env", "STORM_ATTEMPT", "-d", "-a", "command", "--", "true")
+	res := r.pintle(1, true, "run", "--id", o.key, "--env", "STORM_ATTEMPT", "-d", "-C", r.dir, "-a", "command", "--", "true")
 	if res.code != 6 && res.code != -1 && !res.full {
 		o.fault("conflict: exit %d: %s", res.code, res.err)
 	}
@@ -133,7 +145,7 @@ func (r *round) again(o *order) {
 	attempt := o.next()
 	more := []string{"-d"}
 	res := r.pintle(attempt, true, r.words(o, attempt, more...)...)
-	if res.code == 8 || res.code == 0 || res.code == -1 || res.full {
+	if res.code == 8 || res.code == 0 || res.code == -1 || res.full || res.code == 6 && strings.Contains(res.err, "archived") {
 		return
 	}
 	o.fault("attempt %d: exit %d: %s", attempt, res.code, res.err)
