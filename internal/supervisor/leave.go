@@ -37,6 +37,11 @@ func (s *Supervisor) vacate(ctx context.Context, w record.Workspace) (api.Report
 	if w.Worktree == "" {
 		return report, nil // a directory of the user's is never deleted (X17)
 	}
+	leave, err := s.alone(ctx, w.Worktree)
+	if err != nil {
+		return report, err
+	}
+	defer leave()
 	t, err := s.unrefer(w)
 	if nowhere(err) {
 		return report, nil
@@ -50,6 +55,26 @@ func (s *Supervisor) vacate(ctx context.Context, w record.Workspace) (api.Report
 	}
 	crash.At("supervisor.unreferred")
 	return s.remove(ctx, t, w, report)
+}
+
+// alone waits until nobody else removes a worktree or brings it back: each workspace has its own errand, and several of them
+// refer to one worktree. What is seen of its record is true until leave is called.
+func (s *Supervisor) alone(ctx context.Context, tree string) (leave func(), err error) {
+	s.mu.Lock()
+	if s.trees == nil {
+		s.trees = map[string]chan struct{}{}
+	}
+	if s.trees[tree] == nil {
+		s.trees[tree] = make(chan struct{}, 1)
+	}
+	place := s.trees[tree]
+	s.mu.Unlock()
+	select {
+	case place <- struct{}{}:
+		return func() { <-place }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // unrefer takes a workspace out of those that refer to its worktree.

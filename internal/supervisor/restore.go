@@ -59,25 +59,31 @@ func (s *Supervisor) comeBack(ctx context.Context, w *record.Workspace) (notes [
 	if w.Worktree == "" {
 		return nil, nil
 	}
+	leave, err := s.alone(ctx, w.Worktree)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	t, err := state.Read[record.Worktree](s.dir, record.WorktreeFile(w.Worktree))
 	if err != nil {
 		return nil, err
 	}
-	switch t.State {
-	case record.TreeReady, record.TreeMade:
-		return nil, s.refer(t.ID, w.ID)
-	case record.TreePlanned:
-		return nil, nil // nothing was made
-	}
-	sub, err := filepath.Rel(t.Dir, w.Cwd)
+	sub, err := filepath.Rel(w.Root, w.Cwd)
 	if err != nil {
 		sub = "."
 	}
-	if notes, err = s.bringBack(ctx, &t, w.ID); err != nil {
-		return notes, err
+	switch t.State {
+	case record.TreePlanned:
+		return nil, nil // nothing was made
+	case record.TreeReady, record.TreeMade:
+		err = s.refer(t.ID, w.ID) // another workspace brought it back, or never left it
+	default:
+		notes, err = s.bringBack(ctx, &t, w.ID)
 	}
-	w.Root, w.Cwd = t.Dir, filepath.Join(t.Dir, sub)
-	return notes, nil
+	if err == nil {
+		w.Root, w.Cwd = t.Dir, filepath.Join(t.Dir, sub)
+	}
+	return notes, err
 }
 
 // bringBack makes the directory of a worktree again from what was kept. One that could not be removed is still there.
@@ -89,6 +95,10 @@ func (s *Supervisor) bringBack(ctx context.Context, t *record.Worktree, workspac
 		return nil, err
 	}
 	defer hold.Release()
+	// What was kept may have expired while the lock was waited for: gc has it then.
+	if *t, err = state.Read[record.Worktree](s.dir, record.WorktreeFile(t.ID)); err != nil {
+		return nil, err
+	}
 	if t.State == record.TreeLeaving && s.whole(*t) {
 		return nil, s.ready(t, workspace)
 	}

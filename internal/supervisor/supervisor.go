@@ -62,13 +62,14 @@ type Supervisor struct {
 	forks sync.RWMutex
 
 	mu       sync.Mutex
-	runs     map[string]*run     // by folder, those that have not ended
-	envs     map[string]brought  // by folder: values that no record holds
-	books    map[string]*book    // by session, those that are open
-	kept     map[string]*keeper  // by session: processes that wait for its next run
-	attends  map[string]presence // by folder: who will answer what the agent asks for
-	errands  map[string]*errand  // by workspace: what is being done with it
-	asks     map[string]string   // by permission: the folder of whose agent asks, from before that is told
+	runs     map[string]*run          // by folder, those that have not ended
+	envs     map[string]brought       // by folder: values that no record holds
+	books    map[string]*book         // by session, those that are open
+	kept     map[string]*keeper       // by session: processes that wait for its next run
+	attends  map[string]presence      // by folder: who will answer what the agent asks for
+	errands  map[string]*errand       // by workspace: what is being done with it
+	trees    map[string]chan struct{} // by worktree: who is changing it has put something in
+	asks     map[string]string        // by permission: the folder of whose agent asks, from before that is told
 	slots    *slots
 	clients  int
 	stopping bool // ends all runtimes; takes no work
