@@ -61,13 +61,18 @@ func (s *Supervisor) lodging(ctx context.Context, folder string) (api.Execution,
 	return e, err
 }
 
-// answered returns when a create of the execution would be answered.
+// answered returns when a create of the execution is to be answered: it has its ids, and its worktree if it ordered one, or
+// waits for somebody, or has ended.
 func (s *Supervisor) answered(ctx context.Context, folder string) error {
 	r := s.ensure(folder)
+	waits := r.waits()
+	if r.isWaiting() {
+		return nil // it came to wait before we looked
+	}
 	select {
 	case <-r.claimed:
 	case <-r.done:
-	case <-r.waits():
+	case <-waits:
 	case <-ctx.Done():
 		return ctx.Err()
 	}

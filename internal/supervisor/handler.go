@@ -129,13 +129,8 @@ func (s *Supervisor) create(ctx context.Context, c api.Create) (any, error) {
 	if !open { // fifty repeats of what has ended are fifty looks and no more
 		return s.look(folder)
 	}
-	r := s.ensure(folder)
-	select {
-	case <-r.claimed:
-	case <-r.done:
-	case <-r.waits():
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := s.answered(ctx, folder); err != nil {
+		return nil, err
 	}
 	return s.look(folder)
 }

@@ -145,3 +145,10 @@ func (r *run) waits() <-chan struct{} {
 	defer r.mu.Unlock()
 	return r.changed
 }
+
+// isWaiting reports whether the run waits for somebody now.
+func (r *run) isWaiting() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.waiting != nil
+}
