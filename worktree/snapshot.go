@@ -20,8 +20,8 @@ type SnapshotOptions struct {
 // Snapshot keeps under ref, and in a tar beside, everything in the worktree at dir that git would not find again
 // (X21), and changes nothing in it: no file, index, branch or stash. With nothing to keep it makes neither.
 //
-// The tar is made first. Killed at any instant it leaves the tar, a temporary reference or the final one, and what it
-// leaves is overwritten, or taken over, by the next call. A final reference that was not recorded is never lost: if it
+// The commits come first, then the reference, then the tar. Killed at any instant it leaves a temporary reference or the
+// final one, and what it leaves is overwritten, or taken over, by the next call. A final reference that was not recorded is never lost: if it
 // has the same in it, it stands, else its commit becomes a parent of the new one. The caller forbids another snapshot
 // once the result is recorded.
 func Snapshot(ctx context.Context, dir, ref string, o SnapshotOptions) (Kept, error) {

@@ -75,6 +75,10 @@ func (r *run) begin(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	rt, err := r.prepare(ctx, env)
+	var none *treeless
+	if errors.As(err, &none) { // it is in a worktree of ours that goes
+		return r.settleUnstarted(session.Ending{}, cause(none.code, none.Error()))
+	}
 	if err != nil {
 		return false, err
 	}
@@ -186,12 +190,17 @@ func (r *run) prepareWorkspace(ctx context.Context) error {
 
 // lodge has a workspace refer to the worktree of ours in which it is, if it is in one (X18).
 func (s *Supervisor) lodge(w *record.Workspace) error {
-	if w.Repository == "" {
+	managed, linkErr := filepath.EvalSymlinks(s.dir.Path("worktrees"))
+	inside := linkErr == nil && within(w.Cwd, managed)
+	if w.Repository == "" && !inside {
 		return nil
 	}
 	home, id, err := worktree.Owner(w.Cwd)
-	if err != nil || home != s.dir.HomeID() {
-		return nil //nolint:nilerr // it is not one of ours
+	switch ours := err == nil && home == s.dir.HomeID(); {
+	case !ours && inside: // who works in it now would be in the way of who makes it, or lose what he writes
+		return &treeless{"worktree_failed", fmt.Errorf("%s is no worktree of pintle's, or is being made or removed", w.Cwd)}
+	case !ours:
+		return nil
 	}
 	t, err := state.Read[record.Worktree](s.dir, record.WorktreeFile(id))
 	if err != nil {
