@@ -17,7 +17,7 @@ import (
 type archiveVerb struct {
 	output
 	selection
-	OlderThan   days   `name:"older-than" help:"All runs that ended so long ago." placeholder:"D"`
+	OlderThan   *days  `name:"older-than" help:"All runs that ended so long ago." placeholder:"D"`
 	RefuseDirty bool   `name:"refuse-dirty" help:"Refuse what git would not find again, rather than keep it."`
 	DryRun      bool   `name:"dry-run" help:"Only say what would be archived."`
 	Reason      string `help:"Why; it is kept." placeholder:"TEXT"`
@@ -78,7 +78,7 @@ func (v *archiveVerb) Run(a *app) error {
 
 // targets are the runs that are meant.
 func (v *archiveVerb) targets(a *app) (*state.Dir, []target, error) {
-	if v.OlderThan == 0 {
+	if v.OlderThan == nil {
 		return a.targets(v.selection, false, false)
 	}
 	if len(v.IDs) > 0 {
@@ -97,7 +97,7 @@ func (v *archiveVerb) targets(a *app) (*state.Dir, []target, error) {
 		return nil, nil, err
 	}
 	var found []target
-	before := time.Now().Add(-time.Duration(v.OlderThan))
+	before := time.Now().Add(-time.Duration(*v.OlderThan))
 	for _, row := range rows {
 		e := row.Execution
 		if row.Err == nil && e.EndedAt != nil && e.EndedAt.Before(before) && supervisor.Matches(e.Labels, want) {
