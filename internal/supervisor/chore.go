@@ -73,15 +73,25 @@ func (s *Supervisor) assign(ctx context.Context, c chore) (api.Execution, *run, 
 		e, viewErr := record.View(s.dir, claimed.Folder)
 		return e, nil, errors.Join(err, viewErr)
 	}
-	if c.values != nil {
-		s.mu.Lock()
-		if _, ok := s.runs[claimed.Folder]; !ok {
-			s.envs[claimed.Folder] = brought{*c.values, 1}
-		}
-		s.mu.Unlock()
-	}
+	s.equip(claimed.Folder, c)
 	e, err := record.View(s.dir, claimed.Folder)
 	return e, s.ensure(claimed.Folder), err
+}
+
+// equip gives a chore the environment of who waits for it, also one that was found on record and taken up before that one was.
+func (s *Supervisor) equip(folder string, c chore) {
+	if c.values == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if was, ok := s.envs[folder]; ok && len(was.Lacks(c.stored.Names)) == 0 {
+		return // it may have begun with that one
+	}
+	s.envs[folder] = brought{*c.values, 1}
+	if r := s.runs[folder]; r != nil {
+		r.wake()
+	}
 }
 
 // complete has a chore carried out and waits for its end.
