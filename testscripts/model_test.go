@@ -274,7 +274,9 @@ func (w *world) rm(rt *rapid.T) {
 		w.does(7, "rm", j.key)
 		return
 	}
-	w.does(0, "rm", j.key)
+	if code, _, errs := w.pintle("rm", j.key); code != 0 && !(code == 4 && w.killed) { // it was done, and killed then
+		w.fail("rm %s: exit %d: %s", j.key, code, errs)
+	}
 	j.freed = true
 }
 

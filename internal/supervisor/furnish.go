@@ -357,40 +357,72 @@ func (r *run) takeBack() error {
 // undoTree takes a worktree back that this workspace made and nobody else refers to. One that was ready has nobody's work in
 // it if nothing had begun in it before: what set-up left is kept all the same. Else it stays.
 func (s *Supervisor) undoTree(w record.Workspace, unused bool) (gone bool, err error) {
-	t, err := state.Read[record.Worktree](s.dir, record.WorktreeFile(w.Worktree))
-	if errors.Is(err, fs.ErrNotExist) {
-		return true, nil // it was named and never planned
-	}
+	ctx, done := s.unfenced()
+	defer done()
+	leave, err := s.alone(ctx, w.Worktree)
 	if err != nil {
 		return false, err
 	}
-	if !slices.Equal(t.Workspaces, []string{w.ID}) { // it is others' too
-		return true, s.part(t.ID, w.ID)
+	defer leave()
+	was, err := s.condemn(w, unused)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return true, nil // it was named and never planned
+	case err != nil:
+		return false, err
+	case !slices.Equal(was.Workspaces, []string{w.ID}): // it is others' too
+		return true, s.part(was.ID, w.ID)
+	case was.State == record.TreeReady && !unused:
+		return false, nil
 	}
-	ctx, done := s.unfenced()
-	defer done()
 	s.forks.RLock()
 	defer s.forks.RUnlock()
-	if t.State == record.TreeReady {
-		if !unused {
-			return false, nil
-		}
-		t.As = w.ID
-		if t, err = s.keepWork(ctx, t, w); err != nil {
+	if was.State == record.TreeReady || was.State == record.TreeLeaving {
+		if was, err = s.keepWork(ctx, was, w); err != nil {
 			return false, err
 		}
 	}
-	hold, err := worktree.Lock(ctx, t.Repository)
+	return s.undo(ctx, was)
+}
+
+// condemn closes a worktree that is to be taken back, so that nobody comes into it any more, and returns what it was: one in
+// which there may be work is leaving, any other is as if it had not been made. Killed behind it, undoTree is called again.
+func (s *Supervisor) condemn(w record.Workspace, unused bool) (was record.Worktree, err error) {
+	err = state.Update(s.ctx, s.dir, record.WorktreeFile(w.Worktree), func(t *record.Worktree) error {
+		if t.Version == 0 {
+			return errGone
+		}
+		was = *t
+		switch {
+		case !slices.Equal(t.Workspaces, []string{w.ID}) || t.State == record.TreeReady && !unused:
+		case t.State == record.TreeReady:
+			t.State, t.As = record.TreeLeaving, cmp.Or(t.As, w.ID)
+			was.As = t.As
+		case t.State == record.TreeMade:
+			t.State = record.TreePlanned
+		}
+		return nil
+	})
+	crash.At("supervisor.condemned")
+	return was, err
+}
+
+// undo removes what was made. What is not as it was made is not ours to undo: it is as it was then.
+func (s *Supervisor) undo(ctx context.Context, was record.Worktree) (gone bool, err error) {
+	hold, err := worktree.Lock(ctx, was.Repository)
 	if err != nil {
 		return false, err
 	}
 	defer hold.Release()
-	if err := hold.Undo(ctx, t.Tree(s.dir.HomeID())); err != nil {
-		s.log.Printf("worktree %s: %v", t.Dir, err)
-		return false, nil // what is not as it was made is not ours to undo
+	if err := hold.Undo(ctx, was.Tree(s.dir.HomeID())); err != nil {
+		s.log.Printf("worktree %s: %v", was.Dir, err)
+		if was.State == record.TreeLeaving {
+			was.State = record.TreeReady
+		}
+		return false, s.setTree(was.ID, was.State)
 	}
 	crash.At("supervisor.tree_undone")
-	return true, s.setTree(t.ID, record.TreeGone)
+	return true, s.setTree(was.ID, record.TreeGone)
 }
 
 // part takes a workspace out of those that refer to a worktree which others refer to as well.

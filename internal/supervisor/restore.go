@@ -66,7 +66,7 @@ func (s *Supervisor) comeBack(ctx context.Context, w *record.Workspace) (notes [
 	defer leave()
 	t, err := state.Read[record.Worktree](s.dir, record.WorktreeFile(w.Worktree))
 	if err != nil {
-		return nil, err
+		return nil, ignoreAbsent(err) // it was named and never planned
 	}
 	sub, err := filepath.Rel(w.Root, w.Cwd)
 	if err != nil {

@@ -211,7 +211,7 @@ func (r *round) swept(d *state.Dir, fault func(string, ...any)) {
 		}
 		return nil
 	})
-	for _, pattern := range []string{"worktrees/*/.*", "worktrees/.*", "workspaces/.*", "pending/*", "kept/.*", "sessions/.*", "archived/.*"} {
+	for _, pattern := range []string{"worktrees/*/.*", "worktrees/.*", "pending/*"} {
 		found, _ := filepath.Glob(filepath.Join(r.home, pattern))
 		for _, path := range found {
 			fault("%s is left", path)
