@@ -211,7 +211,7 @@ func (r *round) swept(d *state.Dir, fault func(string, ...any)) {
 		}
 		return nil
 	})
-	for _, pattern := range []string{"worktrees/*/.*", "worktrees/.*", "pending/*"} {
+	for _, pattern := range []string{"worktrees/*/.*", "pending/w-*"} {
 		found, _ := filepath.Glob(filepath.Join(r.home, pattern))
 		for _, path := range found {
 			fault("%s is left", path)

@@ -24,13 +24,13 @@ func (r *round) work(ctx context.Context, d dice) {
 			r.repeat(o)
 		case roll < 64:
 			r.conflict(o)
-		case roll < 74:
+		case roll < 72:
 			r.end(o, "stop")
-		case roll < 79:
+		case roll < 77:
 			r.end(o, "interrupt")
-		case roll < 85:
+		case roll < 82:
 			r.again(o)
-		case roll < 91:
+		case roll < 90:
 			r.archive(o, d)
 		case roll < 94:
 			r.restore(o)
