@@ -98,7 +98,6 @@ func over(j *task) bool    { return j.end != nil }
 func whichever(*task) bool { return true }
 func housed(j *task) bool  { return j.tree != "" && !j.archived && !j.archive && over(j) }
 func inUse(j *task) bool   { return !j.archived }
-func (j *task) gone() bool { return j.archived || j.freed }
 
 // create gives an order under a key that is free.
 func (w *world) create(rt *rapid.T) {
