@@ -33,13 +33,26 @@ func (h *Hold) Free(ctx context.Context, want string) (string, error) {
 	return name, nil
 }
 
-// valid asks git whether a name may be a branch's. It would take @{-1} for the branch before this one.
+// valid refuses what git takes for no branch's name.
 func (h *Hold) valid(ctx context.Context, name string) error {
-	out, err := h.git(ctx, "check-ref-format", "--branch", name)
-	if err == nil && strings.TrimSuffix(string(out), "\n") != name {
-		err = fmt.Errorf("%q is no name for a branch", name)
+	return ValidBranch(ctx, h.repository, name)
+}
+
+// ValidBranch refuses what git takes for no branch's name, or for another one's: @ is HEAD, @{-1} the branch before this
+// one, and refs/heads/x would become refs/heads/refs/heads/x.
+func ValidBranch(ctx context.Context, repository, name string) error {
+	bad := name == "@" || strings.HasPrefix(name, "refs/") || strings.ContainsAny(name, "\x00\n")
+	if !bad {
+		out, err := git(ctx, repository, "--git-dir=.", "check-ref-format", "--branch", name)
+		if err != nil && !refused(err, 128) {
+			return err
+		}
+		bad = err != nil || strings.TrimSuffix(string(out), "\n") != name
 	}
-	return err
+	if bad {
+		return fmt.Errorf("%q is no name for a branch", name)
+	}
+	return nil
 }
 
 // above returns the references that a branch would lie below, of which none can be a branch itself.

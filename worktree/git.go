@@ -62,18 +62,33 @@ func foreign(entry string) bool {
 	})
 }
 
-// failure names the command and the last line that it said, which is where git's reason stands.
+// failure names the command and git's reason.
 func failure(ctx context.Context, dir string, args []string, stderr string, err error) error {
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	if last := lastLine(stderr); last != "" {
-		return fmt.Errorf("git %s in %s: %s: %w", args[0], dir, last, err)
+	verb := args[0]
+	if i := slices.IndexFunc(args, func(s string) bool { return !strings.HasPrefix(s, "-") }); i > 0 {
+		verb = args[i]
 	}
-	return fmt.Errorf("git %s in %s: %w", args[0], dir, err)
+	if why := reason(stderr); why != "" {
+		return fmt.Errorf("git %s in %s: %s: %w", verb, dir, why, err)
+	}
+	return fmt.Errorf("git %s in %s: %w", verb, dir, err)
 }
 
-func lastLine(s string) string {
-	s = strings.TrimSpace(s)
-	return strings.TrimSpace(s[strings.LastIndexByte(s, '\n')+1:])
+// reason is the line of what git said that says why: the fatal one, where advice follows it, else the last. Advice that is
+// a command is told, too.
+func reason(stderr string) string {
+	lines := strings.Split(strings.TrimSpace(stderr), "\n")
+	last := strings.TrimSpace(lines[len(lines)-1])
+	for _, line := range lines {
+		if strings.HasPrefix(line, "fatal: ") && line != last {
+			if strings.HasPrefix(last, "git ") {
+				return line + " (" + last + ")"
+			}
+			return line
+		}
+	}
+	return last
 }
