@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -21,23 +22,23 @@ type treeFlags struct {
 	Branch   string `help:"Name of the worktree's new branch; the first of NAME, NAME-2, … that is free." placeholder:"NAME"`
 	Base     string `help:"Commit that the branch is made from; by default that of the directory." placeholder:"REF"`
 	Checkout string `help:"A worktree of this branch, which is there already." placeholder:"BRANCH"`
-	Pull     int    `name:"pr" help:"A worktree of this pull request." placeholder:"N"`
+	Pull     *int   `name:"pr" help:"A worktree of this pull request." placeholder:"N"`
 	Reuse    string `name:"worktree-reuse" enum:",new,reuse,fail" default:"" help:"What a worktree on the branch that pintle made before means: new, reuse, fail." placeholder:"HOW"`
 }
 
 // wanted reports whether a worktree is.
 func (f treeFlags) wanted() bool {
-	return f.Worktree || f.Branch+f.Base+f.Checkout+f.Reuse != "" || f.Pull != 0
+	return f.Worktree || f.Branch+f.Base+f.Checkout+f.Reuse != "" || f.Pull != nil
 }
 
 // check refuses what makes no sense together.
 func (f treeFlags) check() error {
 	switch {
-	case f.Pull < 0:
-		return usage("--pr %d: pull requests are numbered from 1", f.Pull)
-	case f.Checkout != "" && (f.Branch+f.Base != "" || f.Pull > 0):
+	case f.Pull != nil && *f.Pull < 1:
+		return usage("--pr %d: pull requests are numbered from 1", *f.Pull)
+	case f.Checkout != "" && (f.Branch+f.Base != "" || f.Pull != nil):
 		return usage("--checkout takes a branch as it is: it can't be used with --branch, --base and --pr")
-	case f.Reuse != "" && f.Branch+f.Checkout == "" && f.Pull == 0:
+	case f.Reuse != "" && f.Branch+f.Checkout == "" && f.Pull == nil:
 		return usage("--worktree-reuse is about a branch: give --branch, --checkout or --pr")
 	}
 	return nil
@@ -45,7 +46,10 @@ func (f treeFlags) check() error {
 
 // into puts the words into what makes two orders equal, as they were given.
 func (f treeFlags) into(p *session.Payload) {
-	p.Worktree, p.Branch, p.Base, p.Checkout, p.Pull = f.wanted(), f.Branch, f.Base, f.Checkout, f.Pull
+	p.Worktree, p.Branch, p.Base, p.Checkout = f.wanted(), f.Branch, f.Base, f.Checkout
+	if f.Pull != nil {
+		p.Pull = *f.Pull
+	}
 	if f.Reuse != "new" {
 		p.Reuse = f.Reuse
 	}
@@ -55,10 +59,15 @@ func (f treeFlags) into(p *session.Payload) {
 func (f treeFlags) order(a *app, cwd string) (*record.TreeOrder, error) {
 	repo, err := worktree.Probe(a.ctx, cwd)
 	if errors.Is(err, worktree.ErrNone) {
-		return nil, usage("%s is in no git repository, so there can be no worktree of it", cwd)
+		return nil, noRepository(cwd)
 	}
 	if err != nil {
 		return nil, err
+	}
+	if f.Branch != "" {
+		if err := worktree.ValidBranch(a.ctx, repo.CommonDir, f.Branch); err != nil {
+			return nil, usage("--branch: %w", err)
+		}
 	}
 	o := record.TreeOrder{Repository: repo.CommonDir, Source: repo.TopLevel, Branch: f.Branch, Own: f.Checkout == "", Sub: below(repo.TopLevel, cwd)}
 	if f.Reuse != "new" {
@@ -72,14 +81,23 @@ func (f treeFlags) order(a *app, cwd string) (*record.TreeOrder, error) {
 	return &o, err
 }
 
+// noRepository says why there can be no worktree.
+func noRepository(cwd string) error {
+	if _, err := exec.LookPath("git"); err != nil {
+		return usage("a worktree takes git: %w", err)
+	}
+	return api.E(api.CodeUsage, "%s is in no git repository, so there can be no worktree of it", cwd).
+		WithNext("give -C with a directory of one, or leave out what makes a worktree")
+}
+
 // resolve finds the commit and the branch, and whose .pintle.toml counts: never a pull request's own (X26).
 func (f treeFlags) resolve(a *app, cwd string, o *record.TreeOrder) (trusted string, err error) {
 	switch {
-	case f.Pull > 0:
-		o.Branch = cmp.Or(f.Branch, fmt.Sprintf("pr-%d", f.Pull))
-		o.Commit, trusted, err = worktree.Pull(a.ctx, cwd, f.Pull)
+	case f.Pull != nil:
+		o.Branch = cmp.Or(f.Branch, fmt.Sprintf("pr-%d", *f.Pull))
+		o.Commit, trusted, err = worktree.Pull(a.ctx, cwd, *f.Pull)
 		if err == nil && f.Base != "" {
-			trusted, err = worktree.Resolve(a.ctx, cwd, f.Base)
+			trusted, err = f.base(a, cwd)
 		}
 		return trusted, refused(err)
 	case f.Checkout != "":
@@ -89,17 +107,41 @@ func (f treeFlags) resolve(a *app, cwd string, o *record.TreeOrder) (trusted str
 				return "", elsewhere(f.Checkout, at, err)
 			}
 		}
+		if there, err := worktree.Exists(a.ctx, o.Repository, f.Checkout); err != nil || !there {
+			return "", noBranch(f.Checkout, cwd, err)
+		}
 		o.Commit, err = worktree.Resolve(a.ctx, cwd, "refs/heads/"+f.Checkout)
 		return o.Commit, refused(err)
 	}
-	o.Commit, err = worktree.Resolve(a.ctx, cwd, f.Base)
+	o.Commit, err = f.base(a, cwd)
 	return o.Commit, refused(err)
+}
+
+// base is the commit that --base names, or that of the directory.
+func (f treeFlags) base(a *app, cwd string) (string, error) {
+	commit, err := worktree.Resolve(a.ctx, cwd, f.Base)
+	switch {
+	case errors.Is(err, worktree.ErrNoCommit):
+		err = api.E(api.CodeUsage, "%w", err).WithNext("git commit --allow-empty -m 'first commit'")
+	case err != nil && f.Base != "":
+		err = fmt.Errorf("--base: %w", err)
+	}
+	return commit, err
+}
+
+// noBranch says that there is none to check out.
+func noBranch(branch, cwd string, err error) error {
+	if err != nil {
+		return err
+	}
+	return api.E(api.CodeUsage, "--checkout %s: there is no such branch in %s", printable(branch), cwd).
+		WithNext("git branch --all lists them; --branch makes one, from --base")
 }
 
 // refused makes a usage error of what git says about a name that was given.
 func refused(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || api.CodeOf(err) == api.CodeUsage {
+		return err
 	}
 	return usage("%w", err)
 }

@@ -199,6 +199,9 @@ func (v *workspaceArchive) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if w.ArchivedAt != nil && !v.JSON {
+		a.say("%s is archived already", w.ID)
+	}
 	var done api.Archived
 	err = a.progressing(d, w.ID, func() error {
 		return a.call(a.ctx, d, nil, api.MethodWsArchive, api.Archive{ID: w.ID, RefuseDirty: v.RefuseDirty, Reason: v.Reason}, &done)
