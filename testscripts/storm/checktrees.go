@@ -31,7 +31,28 @@ func (r *round) checkTrees(d *state.Dir, c *counts, fault func(string, ...any)) 
 	r.consistent(d, fault)
 	r.filesOf(d, "restored", c, fault)
 	c.worktrees += len(supervisor.Worktrees(d))
+	r.nextDoorLeaves(fault)
 	r.swept(d, fault)
+}
+
+// nextDoorLeaves: the other state directory archives all that it has, and then nothing of it is left.
+func (r *round) nextDoorLeaves(fault func(string, ...any)) {
+	d, err := state.OpenExisting(r.second())
+	if err != nil {
+		fault("the neighbour: %v", err)
+		return
+	}
+	for _, w := range supervisor.Workspaces(d, true) {
+		if res := r.verb(r.at(r.second()), false, "workspace", "archive", w.ID); res.code != 0 {
+			fault("the neighbour's workspace %s: exit %d: %s", w.ID, res.code, res.err)
+		}
+	}
+	for dir := range r.listed(r.second(), fault) {
+		fault("the neighbour has archived everything, and git knows %s", dir)
+	}
+	for _, e := range supervisor.Errands(d) {
+		fault("the neighbour: pending: %+v", e)
+	}
 	if res := r.verb(r.at(r.second()), false, "supervise", "stop"); res.code != 0 {
 		fault("supervise stop of the neighbour: exit %d: %s", res.code, res.err)
 	}
@@ -77,7 +98,7 @@ func (r *round) each(d *state.Dir, verb string, fault func(string, ...any)) {
 
 // accounted: git knows the worktrees that are on record as being there, and no others.
 func (r *round) accounted(d *state.Dir, fault func(string, ...any)) {
-	listed := r.listed(fault)
+	listed := r.listed(r.home, fault)
 	for _, t := range supervisor.Worktrees(d) {
 		switch t.State {
 		case record.TreeReady, record.TreeMade:
@@ -98,8 +119,8 @@ func (r *round) accounted(d *state.Dir, fault func(string, ...any)) {
 	}
 }
 
-// listed are the worktrees of this state directory that git knows.
-func (r *round) listed(fault func(string, ...any)) map[string]bool {
+// listed are the worktrees of a state directory that git knows.
+func (r *round) listed(home string, fault func(string, ...any)) map[string]bool {
 	out, err := r.git("worktree", "list", "--porcelain")
 	if err != nil {
 		fault("%v", err)
@@ -107,7 +128,7 @@ func (r *round) listed(fault func(string, ...any)) map[string]bool {
 	found := map[string]bool{}
 	for line := range strings.Lines(out) {
 		dir, ok := strings.CutPrefix(strings.TrimSpace(line), "worktree ")
-		if ok && strings.HasPrefix(dir, r.home+"/") {
+		if ok && strings.HasPrefix(dir, home+"/") {
 			found[dir] = true
 		}
 	}
@@ -187,7 +208,7 @@ func (r *round) filesIn(t record.Worktree, key string, c *counts, fault func(str
 // vacated: with all archived no directory is left of a worktree.
 func (r *round) vacated(d *state.Dir, fault func(string, ...any)) {
 	r.finishErrands(d, fault)
-	for dir := range r.listed(fault) {
+	for dir := range r.listed(r.home, fault) {
 		fault("with all archived, git knows %s", dir)
 	}
 	dirs, _ := filepath.Glob(filepath.Join(r.home, "worktrees", "*", "*"))

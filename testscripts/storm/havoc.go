@@ -62,16 +62,20 @@ func (r *round) killClient(d dice) {
 	}
 }
 
-func (r *round) supervisor() (id proc.Identity, ok bool) {
-	data, err := os.ReadFile(filepath.Join(r.home, "supervisor.json"))
+func (r *round) supervisor() (id proc.Identity, ok bool) { return supervisorOf(r.home) }
+
+func supervisorOf(home string) (id proc.Identity, ok bool) {
+	data, err := os.ReadFile(filepath.Join(home, "supervisor.json"))
 	if err != nil || json.Unmarshal(data, &id) != nil {
 		return id, false
 	}
 	return id, id.Liveness() == proc.Alive
 }
 
-func (r *round) killSupervisor() {
-	if id, ok := r.supervisor(); ok && proc.Signal(id, syscall.SIGKILL) == nil {
+func (r *round) killSupervisor() { r.killSupervisorOf(r.home) }
+
+func (r *round) killSupervisorOf(home string) {
+	if id, ok := supervisorOf(home); ok && proc.Signal(id, syscall.SIGKILL) == nil {
 		r.say("SIGKILL supervisor %d", id.PID)
 		r.kills.Add(1)
 	}

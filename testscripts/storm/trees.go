@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pintle/pintle/internal/proc"
@@ -210,20 +211,31 @@ func (r *round) gardener(ctx context.Context, d dice) {
 	}
 }
 
-// neighbour has worktrees of the repository in another state directory.
+// neighbour has worktrees of the repository in another state directory, whose supervisor is killed too.
 func (r *round) neighbour(ctx context.Context, d dice) {
+	var killed sync.WaitGroup
 	for n := 0; ctx.Err() == nil; n++ {
 		sleep(ctx, d.between(500*time.Millisecond, 2500*time.Millisecond))
-		key := fmt.Sprintf("n%d", n)
-		res := r.verb(r.at(r.second()), false, "run", "--id", key, "-C", r.repo, "--branch", "work", "-a", "command", "--", "sh", "-c", "echo > mine; echo "+key)
-		if res.code != 0 || res.out != key+"\n" {
-			r.blame("the neighbour's run: exit %d: %s", res.code, res.err)
+		if d.IntN(3) > 0 {
+			wait := d.between(time.Millisecond, 500*time.Millisecond)
+			killed.Go(func() { sleep(ctx, wait); r.killSupervisorOf(r.second()) })
 		}
-		if d.IntN(2) == 0 {
-			if res := r.verb(r.at(r.second()), false, "archive", key); res.code != 0 {
-				r.blame("the neighbour's archive: exit %d: %s", res.code, res.err)
-			}
-		}
+		r.nextDoor(fmt.Sprintf("n%d", n), d.IntN(2) == 0)
+	}
+	killed.Wait()
+}
+
+// nextDoor has one run there, which nobody disturbs but who kills its supervisor.
+func (r *round) nextDoor(key string, archive bool) {
+	res := r.verb(r.at(r.second()), false, "run", "--id", key, "-C", r.repo, "--branch", "work", "-a", "command", "--", "sh", "-c", "echo > mine; echo "+key)
+	if res.code != 0 || res.out != key+"\n" {
+		r.blame("the neighbour's run %s: exit %d: %s", key, res.code, res.err)
+	}
+	if !archive {
+		return
+	}
+	if res := r.verb(r.at(r.second()), false, "archive", key); res.code != 0 {
+		r.blame("the neighbour's archive of %s: exit %d: %s", key, res.code, res.err)
 	}
 }
 
