@@ -308,7 +308,7 @@ var passed = strings.Fields(`
 	journal.append journal.appended journal.synced record.archive record.claim record.expire record.moved record.unarchive
 	shim.announced shim.began shim.drained shim.exited shim.forked shim.locked shim.recorded shim.starting shim.swept shim.told
 	state.locked state.renamed state.synced state.write state.written
-	supervisor.archived supervisor.brought_back supervisor.cancel supervisor.closed supervisor.closing supervisor.coming
+	supervisor.archived supervisor.brought_back supervisor.cancel supervisor.closed supervisor.closing supervisor.coming supervisor.condemned
 	supervisor.ended supervisor.errand supervisor.errand_done supervisor.kept supervisor.kept_recorded supervisor.launched
 	supervisor.prepared supervisor.restored supervisor.started supervisor.taken supervisor.tree_made supervisor.tree_named
 	supervisor.tree_planned supervisor.tree_removed supervisor.tree_undone supervisor.unreferred`)
