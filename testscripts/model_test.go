@@ -19,7 +19,7 @@ import (
 // Whatever is ordered, repeated, stopped, archived, restored, thrown away and killed, in whatever order: nothing is launched
 // twice, no result and no file is lost, and nothing is left. -rapid.seed repeats a sequence, PINTLE_LONG=1 tries many.
 func TestModel_X7_X8_X16_X18_X21_NothingTwiceNothingLost(t *testing.T) {
-	checks, steps := "3", "16"
+	checks, steps := "3", "18"
 	if os.Getenv("PINTLE_LONG") != "" {
 		checks, steps = "60", "40"
 	}
