@@ -3,7 +3,11 @@ package worktree
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 )
 
 // heads is where branches are.
@@ -127,15 +131,16 @@ func (t Tree) message() string { return "pintle: " + t.ID }
 // makeBranch makes the branch of a worktree, which must not be there. One that is there and that this made before it
 // was killed is as good.
 func (h *Hold) makeBranch(ctx context.Context, t Tree) error {
-	_, err := h.git(ctx, "update-ref", "--create-reflog", "-m", t.message(), heads+t.Branch, t.Commit, "")
+	err := h.updateBranch(ctx, t.Branch, "--create-reflog", "-m", t.message(), heads+t.Branch, t.Commit, "")
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
 	if ours, logErr := h.madeFor(ctx, t); ours || logErr != nil {
 		return logErr
 	}
-	there, listErr := h.branches(ctx, append(above(t.Branch), heads+t.Branch)...)
-	if listErr == nil && len(there) > 0 {
+	names := append(above(t.Branch), heads+t.Branch)
+	there, listErr := h.branches(ctx, names...) // and what is below them
+	if listErr == nil && slices.ContainsFunc(names, func(name string) bool { return there[name] }) || occupied(there, heads+t.Branch) {
 		return fmt.Errorf("branch %s: %w: %w", t.Branch, ErrTaken, err)
 	}
 	return err
@@ -166,6 +171,29 @@ func (h *Hold) dropBranch(ctx context.Context, t Tree) error {
 	if ours, err := h.madeFor(ctx, t); err != nil || !ours {
 		return err
 	}
-	_, err = h.git(ctx, "update-ref", "-d", heads+t.Branch, t.Commit)
-	return err
+	return h.updateBranch(ctx, t.Branch, "-d", heads+t.Branch, t.Commit)
+}
+
+// stale is the age at which a lock of a branch that is our own is nobody's: git holds it for milliseconds.
+const stale = 3 * time.Second
+
+// updateBranch runs update-ref on a branch that is pintle's own. A git that was killed in it left the branch locked, with
+// no end to it: no git of pintle's is at work under the repository's lock, so that such a lock is taken away.
+func (h *Hold) updateBranch(ctx context.Context, branch string, args ...string) error {
+	lock := filepath.Join(h.repository, filepath.FromSlash(heads+branch)+".lock")
+	for {
+		_, err := h.git(ctx, append([]string{"update-ref"}, args...)...)
+		info, statErr := os.Lstat(lock)
+		if err == nil || ctx.Err() != nil || statErr != nil {
+			return err
+		}
+		if time.Since(info.ModTime()) > stale {
+			err = absent(os.Remove(lock))
+		} else {
+			err = pause(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
