@@ -20,6 +20,12 @@ var quiet = []string{
 	"-c", "diff.autoRefreshIndex=false",
 }
 
+// Own reports whether a command line is that of a git that this package runs. One whose caller was killed goes on for a
+// while.
+func Own(command string) bool {
+	return strings.HasPrefix(command, "git "+strings.Join(quiet[:5], " "))
+}
+
 // kept are the variables of git that say how to reach things and where configuration is. Everything else that
 // begins with GIT_ describes another repository, index or command: a verb called from a hook has GIT_DIR and
 // GIT_INDEX_FILE set, and would be told about the hook's repository.

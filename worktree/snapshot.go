@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -23,9 +24,12 @@ type SnapshotOptions struct {
 // The commits come first, then the reference, then the tar. Killed at any instant it leaves a temporary reference or the
 // final one, and what it leaves is overwritten, or taken over, by the next call. A final reference that was not recorded is never lost: if it
 // has the same in it, it stands, else its commit becomes a parent of the new one. The caller forbids another snapshot
-// once the result is recorded.
+// once the result is recorded, and sees to it that no git of an earlier one is at work any more: see Own.
 func Snapshot(ctx context.Context, dir, ref string, o SnapshotOptions) (Kept, error) {
 	s, err := look(ctx, dir, ref)
+	if err == nil {
+		err = s.clearLocks(ref)
+	}
 	if err != nil {
 		return Kept{}, err
 	}
@@ -85,6 +89,15 @@ func (s *survey) allUntracked(ctx context.Context) ([]string, error) {
 		return nil, nil
 	}
 	return s.names(ctx, "ls-files", "-o", "--exclude-standard", "-z")
+}
+
+// clearLocks removes the locks of the references to make that a git left which was killed: they are nobody else's, and
+// git would wait for them for ever.
+func (s *survey) clearLocks(ref string) (err error) {
+	for _, name := range []string{ref, temporary(ref)} {
+		err = errors.Join(err, absent(os.Remove(filepath.Join(s.repo.CommonDir, filepath.FromSlash(name)+".lock"))))
+	}
+	return err
 }
 
 // temporary is where fast-import puts what it made, until one transaction makes it the final reference.
