@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/pintle/pintle/internal/crash"
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/supervisor"
 	"github.com/pintle/pintle/rpc/api"
@@ -130,7 +132,14 @@ func (a *app) cleanups(d *state.Dir) (found []waste) {
 
 // tryAgain has a supervisor go on with what is pending.
 func (a *app) tryAgain(d *state.Dir, e record.Errand, w *waste) error {
-	if e.Action == "restore" {
+	switch e.Action {
+	case "create":
+		order, err := json.Marshal(e.Tree)
+		if e.Tree == nil {
+			order = nil
+		}
+		return errors.Join(err, a.call(a.ctx, d, nil, api.MethodWsCreate, api.CreateWorkspace{ID: e.Workspace, Cwd: e.Cwd, Tree: order}, nil))
+	case "restore":
 		return a.call(a.ctx, d, nil, api.MethodWsRestore, api.Target{ID: e.Workspace}, nil)
 	}
 	var done api.Archived
@@ -143,12 +152,14 @@ func (a *app) tryAgain(d *state.Dir, e record.Errand, w *waste) error {
 	return err
 }
 
-// spools are what dead runtimes left over.
+// spools are what dead runtimes left over, and sessions of which a gc was killed that removed them.
 func spools(d *state.Dir) (found []waste) {
-	entries, _ := os.ReadDir(d.Path("runtimes"))
-	for _, e := range entries {
-		if path := d.Path("runtimes", e.Name()); strings.HasPrefix(e.Name(), ".") {
-			found = append(found, waste{Kind: "spool", Name: e.Name(), Bytes: weigh(path), drop: func(*waste) error { return os.RemoveAll(path) }})
+	for _, dir := range []string{"runtimes", "sessions"} {
+		entries, _ := os.ReadDir(d.Path(dir))
+		for _, e := range entries {
+			if path := d.Path(dir, e.Name()); strings.HasPrefix(e.Name(), ".") {
+				found = append(found, waste{Kind: "spool", Name: e.Name(), Bytes: weigh(path), drop: func(*waste) error { return os.RemoveAll(path) }})
+			}
 		}
 	}
 	return found
@@ -205,6 +216,7 @@ func (a *app) expire(d *state.Dir, row record.Listed) error {
 	if err := record.ExpireSession(d, row.Execution.Session, before(row)); err != nil {
 		return err
 	}
+	crash.At("gc.session")
 	_, err := record.Expire(a.ctx, d, record.Hash(row.Folder), false)
 	return err
 }
@@ -245,7 +257,8 @@ func (a *app) keptOf(found []waste, d *state.Dir, t record.Worktree, k worktree.
 }
 
 // discard removes what was kept of a worktree, under the lock of its repository, under which it would be restored too. The
-// record forgets it last: killed in between, a repeat finds it again.
+// record says first that it goes, so that nothing half removed is restored, and forgets last where it was: killed in
+// between, a repeat finds it again.
 func (a *app) discard(d *state.Dir, t record.Worktree, k worktree.Kept) error {
 	hold, err := worktree.Lock(a.ctx, t.Repository)
 	if errors.Is(err, worktree.ErrNone) || errors.Is(err, fs.ErrNotExist) {
@@ -259,10 +272,15 @@ func (a *app) discard(d *state.Dir, t record.Worktree, k worktree.Kept) error {
 	if err != nil || now.State == record.TreeComing {
 		return err // it is being restored from it
 	}
+	if err := record.Expiring(a.ctx, d, t.ID, k); err != nil {
+		return err
+	}
+	crash.At("gc.expiring")
 	if ref := cmp.Or(k.Ref, k.Salvaged); ref != "" {
 		if err := worktree.Discard(a.ctx, t.Repository, ref); err != nil {
 			return err
 		}
+		crash.At("gc.discarded")
 	}
 	return record.Forget(a.ctx, d, t.ID, k)
 }

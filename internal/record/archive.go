@@ -74,6 +74,9 @@ func Archive(ctx context.Context, d *state.Dir, hash string) error {
 // Unarchive moves them back. A repeat does nothing, and so it does for one whose result has expired.
 func Unarchive(ctx context.Context, d *state.Dir, hash string) error {
 	return locked(ctx, d, hash, func() error {
+		if _, err := os.Stat(d.Path(TombstoneFile(inArchive(hash)))); err == nil {
+			return nil // also where the rest of it has not gone yet
+		}
 		_, err := os.Stat(d.Path(SpecFile(inArchive(hash))))
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -94,7 +97,8 @@ func Expire(ctx context.Context, d *state.Dir, hash string, dry bool) (size int6
 		if err := inter(ctx, d, folder, dry); err != nil {
 			return err
 		}
-		for _, file := range []string{TextFile(folder), StatusFile(folder), SpecFile(folder)} {
+		// The status goes last: by it what is left to expire is found.
+		for _, file := range []string{TextFile(folder), SpecFile(folder), StatusFile(folder)} {
 			info, err := os.Stat(d.Path(file))
 			if err != nil {
 				continue // no text, say
@@ -118,6 +122,7 @@ func inter(ctx context.Context, d *state.Dir, folder string, dry bool) error {
 	if _, err := state.Read[Tombstone](d, TombstoneFile(folder)); !errors.Is(err, fs.ErrNotExist) || dry {
 		return ignoreAbsent(err)
 	}
+	crash.At("record.expiring")
 	spec, err := SpecOf(d, folder)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pintle/pintle/internal/crash"
 	"github.com/pintle/pintle/state"
 	"github.com/pintle/pintle/worktree"
 )
@@ -40,6 +41,7 @@ func ExpireSession(d *state.Dir, id string, by time.Time) error {
 	if err := os.Rename(d.Path("sessions", id), dead); err != nil {
 		return fmt.Errorf("expire session %s: %w", id, err)
 	}
+	crash.At("record.expired_session") // gc finds what has a dot-name
 	return os.RemoveAll(dead)
 }
 
@@ -49,6 +51,22 @@ func chore(d *state.Dir, s Session) bool {
 	return err == nil && spec.Chore != nil
 }
 
+// Expiring notes that what was kept of a worktree at one time is about to go: it is brought back without from now on.
+func Expiring(ctx context.Context, d *state.Dir, id string, k worktree.Kept) error {
+	return state.Update(ctx, d, WorktreeFile(id), func(rec *Worktree) error {
+		if rec.Version == 0 {
+			return fmt.Errorf("worktree %s: %w", id, fs.ErrNotExist)
+		}
+		rec.Expired = rec.Expired || rec.Kept != nil && sameKept(*rec.Kept, k)
+		return nil
+	})
+}
+
+// sameKept reports whether two things that were kept lie in the same places.
+func sameKept(a, b worktree.Kept) bool {
+	return a.Ref == b.Ref && a.Salvaged == b.Salvaged && a.Tar == b.Tar
+}
+
 // Forget notes that nothing of what was kept of a worktree at one time is there any more, and removes the files that were kept
 // beside the repository.
 func Forget(ctx context.Context, d *state.Dir, id string, k worktree.Kept) error {
@@ -56,14 +74,14 @@ func Forget(ctx context.Context, d *state.Dir, id string, k worktree.Kept) error
 		if err := ignoreAbsent(os.Remove(k.Tar)); err != nil {
 			return err
 		}
+		crash.At("record.forgotten")
 	}
 	return state.Update(ctx, d, WorktreeFile(id), func(rec *Worktree) error {
 		if rec.Version == 0 {
 			return fmt.Errorf("worktree %s: %w", id, fs.ErrNotExist)
 		}
-		same := func(is worktree.Kept) bool { return is.Ref == k.Ref && is.Salvaged == k.Salvaged && is.Tar == k.Tar }
-		rec.Past = slices.DeleteFunc(rec.Past, func(p PastKept) bool { return same(p.Kept) })
-		if rec.Kept != nil && same(*rec.Kept) {
+		rec.Past = slices.DeleteFunc(rec.Past, func(p PastKept) bool { return sameKept(p.Kept, k) })
+		if rec.Kept != nil && sameKept(*rec.Kept, k) {
 			rec.Kept = &worktree.Kept{Head: k.Head, Branch: k.Branch}
 			rec.Expired = true
 		}
