@@ -77,10 +77,19 @@ type Status struct {
 	Resume  string `json:"resume,omitempty"`
 	// Spent is what the tries before this one have cost.
 	Spent api.Usage `json:"spent,omitzero"`
+	// GivenUp is why the attempt ends before anything of it begins: on record before its worktree is taken back.
+	GivenUp *GivenUp `json:"givenUp,omitempty"`
 	// Leaving says that the run is to be archived now (--rm).
 	Leaving bool `json:"leaving,omitempty"`
 	// Resolved are the permissions of the attempt that were answered, or have lapsed, the newest last.
 	Resolved []api.Answered `json:"resolved,omitempty"`
+}
+
+// GivenUp is an ending of which nothing was begun.
+type GivenUp struct {
+	Ending session.Ending `json:"ending"`
+	Cause  *api.Cause     `json:"cause,omitempty"`
+	Cancel *api.Cancel    `json:"cancel,omitempty"`
 }
 
 // Workspace is workspaces/<id>.json.

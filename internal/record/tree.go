@@ -74,7 +74,7 @@ type Worktree struct {
 	As   string         `json:"as,omitempty"`
 	// Past is where its work was kept before it was restored. It stays there until gc removes it.
 	Past []PastKept `json:"past,omitempty"`
-	// Expired says that gc has removed what was kept.
+	// Expired says that gc has removed what was kept, or is about to.
 	Expired bool `json:"expired,omitempty"`
 	// Kepts counts how often work was kept: each time under a name of its own.
 	Kepts int `json:"kepts,omitempty"`
@@ -95,7 +95,10 @@ func (t Worktree) Tree(home string) worktree.Tree {
 
 // Source is what a worktree is brought back from. Of one that was removed by hand only what it was made from is known.
 func (t Worktree) Source() worktree.Kept {
-	if t.Kept != nil {
+	switch {
+	case t.Kept != nil && t.Expired:
+		return worktree.Kept{Head: t.Kept.Head, Branch: t.Kept.Branch}
+	case t.Kept != nil:
 		return *t.Kept
 	}
 	return worktree.Kept{Head: t.Commit, Branch: t.Branch}
@@ -106,11 +109,15 @@ type Errand struct {
 	Version   int       `json:"version"`
 	Workspace string    `json:"workspace"`
 	Session   string    `json:"session,omitempty"`
-	Action    string    `json:"action"`           // archive, restore, or remove: what of an archive is left to do
+	Action    string    `json:"action"`           // create, archive, restore, or remove: what of an archive is left to do
 	Folder    string    `json:"folder,omitempty"` // the execution that was named
 	Refuse    bool      `json:"refuseDirty,omitempty"`
 	Reason    string    `json:"reason,omitempty"`
 	At        time.Time `json:"at"`
+	// Cwd and Tree are what is created, and Failed is why it could not be: then what there is of it is taken back.
+	Cwd    string     `json:"cwd,omitempty"`
+	Tree   *TreeOrder `json:"tree,omitempty"`
+	Failed *api.Cause `json:"failed,omitempty"`
 	// Stuck is why a directory could not be removed yet.
 	Stuck *api.Stuck `json:"stuck,omitempty"`
 }

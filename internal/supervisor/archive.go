@@ -102,6 +102,9 @@ func (s *Supervisor) archive(ctx context.Context, e record.Errand) (api.Report, 
 	case pending && was.Action == e.Action:
 		e = was // it goes on as it was begun
 	}
+	if e.Action == "remove" { // it was brought back since
+		return api.Report{Workspace: w.ID}, s.endErrand(w.ID)
+	}
 	if e.Refuse {
 		if err := s.refuseDirty(ctx, w); err != nil {
 			return api.Report{}, err
@@ -162,8 +165,13 @@ func (s *Supervisor) workspaceOf(e record.Errand) (record.Workspace, error) {
 	if err != nil {
 		return w, err
 	}
-	return record.Workspace{Version: record.Version, ID: e.Workspace, Cwd: st.Cwd, Session: e.Session, CreatedAt: st.CreatedAt},
-		s.dir.Mkdir("workspaces")
+	w = record.Workspace{Version: record.Version, ID: e.Workspace, Cwd: st.Cwd, Session: e.Session, CreatedAt: st.CreatedAt}
+	for _, t := range Worktrees(s.dir) {
+		if slices.Contains(t.Workspaces, w.ID) { // a death came between that and its own record
+			w.Worktree, w.Root = t.ID, t.Dir
+		}
+	}
+	return w, s.dir.Mkdir("workspaces")
 }
 
 // silence has nothing of the session run any more, nor begin: it is closed, and then what is in it is stopped.
@@ -255,6 +263,7 @@ func (s *Supervisor) shelve(e record.Errand, w record.Workspace, runs []string, 
 	if err := s.tellArchived(e, report); err != nil {
 		return err
 	}
+	crash.At("supervisor.told")
 	for _, folder := range runs {
 		if err := s.stamp(folder, e.At); ignoreAbsent(err) != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pintle/pintle/internal/crash"
 	"github.com/pintle/pintle/internal/environ"
 	"github.com/pintle/pintle/internal/proc"
 	"github.com/pintle/pintle/internal/record"
@@ -158,6 +159,7 @@ func (s *Supervisor) putAway(c chore, e api.Execution) error {
 		if err := s.stamp(c.folder(), time.Now().UTC()); err != nil {
 			return err
 		}
+		crash.At("supervisor.put_away")
 	}
 	return record.Archive(s.ctx, s.dir, c.folder())
 }
@@ -186,16 +188,30 @@ func (r *run) stopChore() error {
 	if err != nil || t.State != record.TreeMade || len(t.Workspaces) > 1 { // others wait for it too
 		return ignoreAbsent(err)
 	}
-	folder := r.setUpOf(t).folder()
-	open, err := r.s.unended(folder)
-	if err != nil || !open {
+	c := r.setUpOf(t)
+	open, err := r.s.unended(c.folder())
+	if err != nil {
 		return ignoreAbsent(err)
 	}
-	_, err = record.Cancel(r.s.ctx, r.s.dir, folder, api.Cancel{Action: "stop", Reason: "its run is stopped", RequestedAt: time.Now().UTC()})
+	if open {
+		if err := r.s.stopNow(c.folder(), "its run is stopped"); err != nil {
+			return err
+		}
+	}
+	e, err := record.View(r.s.dir, c.folder())
+	if err != nil {
+		return ignoreAbsent(err)
+	}
+	return r.s.putAway(c, e)
+}
+
+// stopNow stops an execution, and returns once nothing of it is left.
+func (s *Supervisor) stopNow(folder, reason string) error {
+	_, err := record.Cancel(s.ctx, s.dir, folder, api.Cancel{Action: "stop", Reason: reason, RequestedAt: time.Now().UTC()})
 	if err != nil {
 		return err
 	}
-	return r.s.ended(r.s.ctx, folder)
+	return s.ended(s.ctx, folder)
 }
 
 // complaint says how a chore failed, with the end of what it said: whoever reads it has nothing else.

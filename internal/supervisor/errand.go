@@ -19,9 +19,11 @@ import (
 // for it (X13).
 type errand struct {
 	record.Errand
+	found  bool          // on record, when this supervisor began
 	done   chan struct{} // closed once result and err are there
-	result any           // api.Report, or api.Restored
+	result any           // api.Report, api.Restored or api.Workspace
 	err    error
+	lapsed bool // it was not to be done any more
 
 	progress *api.Progress // of what is kept; guarded by the supervisor's mutex
 }
@@ -42,7 +44,7 @@ func (s *Supervisor) send(ctx context.Context, want record.Errand) (any, error) 
 		switch {
 		case s.ctx.Err() != nil:
 			return nil, api.E(api.CodeStopping, "the supervisor leaves")
-		case joined:
+		case joined && !e.lapsed:
 			return e.result, e.err
 		}
 	}
@@ -50,12 +52,17 @@ func (s *Supervisor) send(ctx context.Context, want record.Errand) (any, error) 
 
 // dispatch returns the errand that is under way for the workspace, and whether it is the one that is wanted.
 func (s *Supervisor) dispatch(want record.Errand) (e *errand, wanted bool) {
+	return s.employ(&errand{Errand: want})
+}
+
+func (s *Supervisor) employ(want *errand) (e *errand, wanted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.errands[want.Workspace]; e != nil {
 		return e, e.Action == want.Action && e.Refuse == want.Refuse
 	}
-	e = &errand{Errand: want, done: make(chan struct{})}
+	e = want
+	e.done = make(chan struct{})
 	s.errands[want.Workspace] = e
 	s.used = time.Now()
 	s.work.Go(func() { s.carry(e) })
@@ -71,7 +78,15 @@ func (s *Supervisor) carry(e *errand) {
 		s.mu.Unlock()
 		close(e.done)
 	}()
+	if e.found {
+		was, is, err := s.errandOf(e.Workspace)
+		if e.lapsed, e.err = !is || was.Action != e.Action, err; e.lapsed {
+			return // somebody finished it since it was found
+		}
+	}
 	switch e.Action {
+	case "create":
+		e.result, e.err = s.settleDown(s.ctx, e.Errand)
 	case "restore":
 		e.result, e.err = s.restore(s.ctx, e.Errand)
 	default:
@@ -144,7 +159,7 @@ func Errands(d *state.Dir) (all []record.Errand) {
 // findErrands goes on with what an earlier supervisor had begun, and tries again what could not be removed.
 func (s *Supervisor) findErrands() {
 	for _, e := range Errands(s.dir) {
-		s.dispatch(e)
+		s.employ(&errand{Errand: e, found: true})
 	}
 }
 

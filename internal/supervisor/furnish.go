@@ -91,9 +91,11 @@ func (r *run) furnish(ctx context.Context, env environ.Environment) (ready bool,
 	if err := supply(ctx, order, t); err != nil {
 		return false, err
 	}
+	crash.At("supervisor.supplied")
 	if done, err := r.setUp(ctx, t, env); !done {
 		return false, err
 	}
+	crash.At("supervisor.set_up")
 	return true, r.s.setTree(t.ID, record.TreeReady)
 }
 
@@ -146,6 +148,7 @@ func (r *run) settleIn(t record.Worktree) error {
 	if err != nil {
 		return err
 	}
+	crash.At("supervisor.moved_in")
 	r.st.Cwd, r.st.Worktree, r.st.Branch, r.st.Base, r.st.Head = cwd, t.Dir, t.Branch, t.Commit, t.Commit
 	return r.save(session.Workspace)
 }
@@ -226,7 +229,9 @@ func (s *Supervisor) share(p treePlan) (record.Worktree, error) {
 		if p.Reuse == "fail" {
 			return t, &treeless{"worktree_exists", fmt.Errorf("%s has a worktree: %s", p.Branch, t.Dir)}
 		}
-		return t, s.refer(t.ID, p.workspace)
+		err := s.refer(t.ID, p.workspace)
+		crash.At("supervisor.shared")
+		return t, err
 	}
 	return record.Worktree{}, nil
 }
@@ -340,12 +345,13 @@ func (s *Supervisor) refer(id, workspace string) error {
 // called again, since the run has not ended on record.
 func (r *run) takeBack() error {
 	w, err := state.Read[record.Workspace](r.s.dir, record.WorkspaceFile(r.st.Workspace))
-	if err != nil || w.Worktree == "" {
+	if err != nil {
 		return ignoreAbsent(err)
 	}
-	gone, err := r.s.undoTree(w, r.st.Attempt == 1)
-	if err != nil || !gone {
-		return err
+	if w.Worktree != "" { // else it was taken back before the kill, or never named
+		if gone, err := r.s.undoTree(w, r.st.Attempt == 1); err != nil || !gone {
+			return err
+		}
 	}
 	r.st.Cwd, r.st.Worktree, r.st.Branch, r.st.Base, r.st.Head = r.spec.Payload.Cwd, "", "", "", ""
 	return state.Update(r.s.ctx, r.s.dir, record.WorkspaceFile(w.ID), func(w *record.Workspace) error {
@@ -367,7 +373,7 @@ func (s *Supervisor) undoTree(w record.Workspace, unused bool) (gone bool, err e
 	was, err := s.condemn(w, unused)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return true, nil // it was named and never planned
+		return true, s.partAll(w.ID) // it was named and never planned: at most another one is referred to
 	case err != nil:
 		return false, err
 	case !slices.Equal(was.Workspaces, []string{w.ID}): // it is others' too
@@ -422,7 +428,20 @@ func (s *Supervisor) undo(ctx context.Context, was record.Worktree) (gone bool, 
 		return false, s.setTree(was.ID, was.State)
 	}
 	crash.At("supervisor.tree_undone")
-	return true, s.setTree(was.ID, record.TreeGone)
+	return true, s.bury(was.ID)
+}
+
+// bury notes that a worktree is gone, and nobody's.
+func (s *Supervisor) bury(id string) error {
+	err := state.Update(s.ctx, s.dir, record.WorktreeFile(id), func(t *record.Worktree) error {
+		if t.Version == 0 {
+			return fmt.Errorf("worktree %s: %w", id, fs.ErrNotExist)
+		}
+		t.State, t.Workspaces = record.TreeGone, nil
+		return nil
+	})
+	crash.At("supervisor.tree_buried")
+	return err
 }
 
 // part takes a workspace out of those that refer to a worktree which others refer to as well.
@@ -431,6 +450,18 @@ func (s *Supervisor) part(id, workspace string) error {
 		t.Workspaces = slices.DeleteFunc(t.Workspaces, func(w string) bool { return w == workspace })
 		return nil
 	})
+}
+
+// partAll takes a workspace out of all worktrees that it refers to without saying so: we were killed in between.
+func (s *Supervisor) partAll(workspace string) error {
+	for _, t := range Worktrees(s.dir) {
+		if slices.Contains(t.Workspaces, workspace) {
+			if err := s.part(t.ID, workspace); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // unfenced is a context for what must be done although the supervisor leaves: to undo takes git some milliseconds.

@@ -207,7 +207,9 @@ func (s *Supervisor) lodge(w *record.Workspace) error {
 		return ignoreAbsent(err)
 	}
 	w.Worktree, w.Root = t.ID, t.Dir
-	return s.refer(t.ID, w.ID)
+	err = s.refer(t.ID, w.ID)
+	crash.At("supervisor.lodged")
+	return err
 }
 
 // within reports whether dir is root or below it.

@@ -37,6 +37,9 @@ func (s *Supervisor) vacate(ctx context.Context, w record.Workspace) (api.Report
 	if w.Worktree == "" {
 		return report, nil // a directory of the user's is never deleted (X17)
 	}
+	if half, err := s.dropHalf(w, &report); half || err != nil {
+		return report, err
+	}
 	leave, err := s.alone(ctx, w.Worktree)
 	if err != nil {
 		return report, err
@@ -77,6 +80,19 @@ func (s *Supervisor) alone(ctx context.Context, tree string) (leave func(), err 
 	}
 }
 
+// dropHalf takes a worktree back that was not made whole, so that nobody worked in it.
+func (s *Supervisor) dropHalf(w record.Workspace, report *api.Report) (half bool, err error) {
+	t, err := state.Read[record.Worktree](s.dir, record.WorktreeFile(w.Worktree))
+	if err != nil || t.State != record.TreePlanned {
+		return false, ignoreAbsent(err)
+	}
+	report.Worktree = t.Dir
+	if report.Removed, err = s.undoTree(w, true); err == nil && !report.Removed {
+		report.Pending = s.stuck(w, fmt.Errorf("%s is half made, and not as pintle made it", t.Dir))
+	}
+	return true, err
+}
+
 // unrefer takes a workspace out of those that refer to its worktree.
 func (s *Supervisor) unrefer(w record.Workspace) (t record.Worktree, err error) {
 	err = state.Update(s.ctx, s.dir, record.WorktreeFile(w.Worktree), func(rec *record.Worktree) error {
@@ -95,7 +111,7 @@ func (s *Supervisor) unrefer(w record.Workspace) (t record.Worktree, err error) 
 }
 
 // remove removes the directory of a worktree that nobody refers to, once all of it is kept.
-func (s *Supervisor) remove(ctx context.Context, t record.Worktree, w record.Workspace, report api.Report) (api.Report, error) {
+func (s *Supervisor) remove(ctx context.Context, t record.Worktree, w record.Workspace, report api.Report) (_ api.Report, err error) {
 	switch t.State {
 	case record.TreeComing: // a restore that was not finished
 		if err := s.uncome(ctx, t); err != nil {
@@ -106,24 +122,19 @@ func (s *Supervisor) remove(ctx context.Context, t record.Worktree, w record.Wor
 		report.Removed, report.Kept = true, keptOf(t.Kept)
 		return report, nil
 	}
-	if s.replaced(t) {
+	replaced := s.replaced(t)
+	if replaced { // or it is half removed: then that is finished
+		err = s.dropNow(ctx, t)
+	}
+	if replaced && errors.Is(err, worktree.ErrNotOurs) {
 		report.Next = "look at " + t.Dir + ": it is not the worktree that pintle made, so it stays as it is"
 		return report, s.setTree(t.ID, record.TreeGone)
 	}
-	failed, err := s.cleanUp(ctx, t, w)
-	if err != nil {
-		return report, err
-	}
-	report.Cleanup = failed
-	if stuck := s.occupied(t); stuck != nil {
-		report.Pending = s.stuck(w, stuck)
-		return report, nil
-	}
-	s.forks.RLock()
-	defer s.forks.RUnlock()
-	t, err = s.keepWork(ctx, t, w)
-	if err == nil {
-		err = s.drop(ctx, t)
+	if !replaced {
+		if report.Cleanup, err = s.cleanUp(ctx, t, w); err != nil {
+			return report, err
+		}
+		t, err = s.keepAndDrop(ctx, t, w)
 	}
 	report.Kept = keptOf(t.Kept)
 	switch {
@@ -154,6 +165,27 @@ func (s *Supervisor) uncome(ctx context.Context, t record.Worktree) error {
 	return s.setTree(t.ID, record.TreeGone)
 }
 
+// dropNow removes the directory, of which nothing is to be kept any more.
+func (s *Supervisor) dropNow(ctx context.Context, t record.Worktree) error {
+	s.forks.RLock()
+	defer s.forks.RUnlock()
+	return s.drop(ctx, t)
+}
+
+// keepAndDrop removes the directory once its work is kept, if nobody works in it.
+func (s *Supervisor) keepAndDrop(ctx context.Context, t record.Worktree, w record.Workspace) (record.Worktree, error) {
+	if err := s.occupied(ctx, t); err != nil {
+		return t, err
+	}
+	s.forks.RLock()
+	defer s.forks.RUnlock()
+	t, err := s.keepWork(ctx, t, w)
+	if err != nil {
+		return t, err
+	}
+	return t, s.drop(ctx, t)
+}
+
 // replaced reports whether something else lies where the worktree was: another's, or that of the state directory of which
 // this one is a copy (X38). Nothing is done to it (X23).
 func (s *Supervisor) replaced(t record.Worktree) bool {
@@ -180,8 +212,8 @@ func (s *Supervisor) stuck(w record.Workspace, why error) *api.Stuck {
 // cleanUp runs the repository's clean-up commands, once. That they fail is told, and does not keep the directory: its
 // work is kept all the same.
 func (s *Supervisor) cleanUp(ctx context.Context, t record.Worktree, w record.Workspace) (*api.Cause, error) {
-	if _, err := os.Stat(t.Dir); len(t.Recipe.Cleanup) == 0 || err != nil {
-		return nil, nil //nolint:nilerr // there is nothing to clean up in
+	if len(t.Recipe.Cleanup) == 0 {
+		return nil, nil
 	}
 	c := chore{
 		kind: "cleanup", tree: t, owner: w.ID, commands: t.Recipe.Cleanup, timeout: t.Recipe.CleanupTimeout, stored: t.Environment,
@@ -193,18 +225,30 @@ func (s *Supervisor) cleanUp(ctx context.Context, t record.Worktree, w record.Wo
 	return cause("cleanup_failed", s.complaint("clean-up", e)), nil
 }
 
-// occupied reports who works in a directory that is to go (X22). What is ours was ended.
-func (s *Supervisor) occupied(t record.Worktree) error {
+// gitPoll is the time between two looks at a git that is waited for.
+const gitPoll = 10 * time.Millisecond
+
+// occupied reports who works in a directory that is to go (X22). What is ours was ended, but for a git that a killed
+// supervisor left: that one ends by itself, and until then nothing of it is touched.
+func (s *Supervisor) occupied(ctx context.Context, t record.Worktree) error {
 	in, err := proc.WithCwd(t.Dir, func(pid int) bool { return pid == os.Getpid() })
 	if err != nil || len(in) == 0 {
 		return ignoreAbsent(err) // removed by hand: nobody is in it
+	}
+	if slices.ContainsFunc(in, func(o proc.Occupant) bool { return worktree.Own(o.Command) }) {
+		select {
+		case <-time.After(gitPoll):
+			return s.occupied(ctx, t)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	e := api.E(api.CodeOccupied, "process %d (%s) has its working directory in %s", in[0].PID, in[0].Command, t.Dir)
 	return e.WithNext("pintle gc, once it is gone")
 }
 
-// keepWork keeps what git would not find again, and records where before anything of the directory goes (X21). The
-// directory is whole as long as it bears its name; if that is so although the hash is on record, something was in the way
+// keepWork keeps what git would not find again, and records where before anything of the directory goes (X21). If the
+// directory is whole although the hash is on record, something was in the way
 // since: what was changed meanwhile is kept under the same name, on top.
 func (s *Supervisor) keepWork(ctx context.Context, t record.Worktree, w record.Workspace) (record.Worktree, error) {
 	if _, err := os.Lstat(t.Dir); errors.Is(err, fs.ErrNotExist) {
@@ -223,7 +267,7 @@ func (s *Supervisor) keepWork(ctx context.Context, t record.Worktree, w record.W
 	crash.At("supervisor.kept")
 	t.Kept = &kept
 	err = state.Update(s.ctx, s.dir, record.WorktreeFile(t.ID), func(rec *record.Worktree) error {
-		rec.Kept = &kept
+		rec.Kept, rec.Expired = &kept, false
 		return nil
 	})
 	crash.At("supervisor.kept_recorded")

@@ -115,7 +115,9 @@ func (s *Supervisor) bringBack(ctx context.Context, t *record.Worktree, workspac
 		notes = append(notes, "what was kept of it was removed by gc: it is as its commit is")
 	}
 	crash.At("supervisor.brought_back")
-	return notes, s.ready(t, workspace)
+	err = s.ready(t, workspace)
+	crash.At("supervisor.returned")
+	return notes, err
 }
 
 // planReturn finishes the removal, if that was under way, and fixes where the directory will be: where it was, unless
@@ -162,6 +164,7 @@ func (s *Supervisor) revive(e record.Errand, w record.Workspace) error {
 		if err := record.Unarchive(s.ctx, s.dir, folder); err != nil {
 			return err
 		}
+		crash.At("supervisor.revived")
 		err := state.Update(s.ctx, s.dir, record.StatusFile(folder), func(st *record.Status) error {
 			if st.Version == 0 {
 				return errGone // its result has expired

@@ -233,6 +233,9 @@ func (r *run) next(ctx context.Context, phase session.Phase) (ended bool, err er
 		return r.settleGone(session.Ending{HostDied: true}, "the host that ran it is gone: a reboot, or a copied state directory")
 	case r.begun():
 		return r.resume(ctx)
+	case r.st.GivenUp != nil:
+		r.st.Cancel = r.st.GivenUp.Cancel
+		return r.settleUnstarted(r.st.GivenUp.Ending, r.st.GivenUp.Cause)
 	case r.cancelled() != nil:
 		return r.settleUnstarted(session.Ending{Cancelled: true}, cause("cancelled", r.cancelled().Reason))
 	case r.s.isStopping():

@@ -80,7 +80,7 @@ func (r *run) settleGone(e session.Ending, why string) (bool, error) {
 // settleUnstarted settles an attempt of which nothing was begun.
 func (r *run) settleUnstarted(e session.Ending, why *api.Cause) (bool, error) {
 	if r.ordersTree() {
-		if err := errors.Join(r.stopChore(), r.takeBack()); err != nil {
+		if err := r.giveUp(&record.GivenUp{Ending: e, Cause: why, Cancel: r.st.Cancel}); err != nil {
 			return false, err
 		}
 	}
@@ -95,6 +95,22 @@ func (r *run) settleUnstarted(e session.Ending, why *api.Cause) (bool, error) {
 		return false, err
 	}
 	return r.conclude(0, 0, func() record.Verdict { return v }, nil)
+}
+
+// giveUp takes the attempt's worktree back. That it does, and why, is on record before: whoever finds it killed in
+// between does not begin to make another.
+func (r *run) giveUp(g *record.GivenUp) error {
+	if r.st.GivenUp == nil {
+		r.st.GivenUp = g
+		if err := r.save(session.Phase(r.st.Phase)); err != nil {
+			return err
+		}
+		crash.At("supervisor.given_up")
+	}
+	if err := r.stopChore(); err != nil {
+		return err
+	}
+	return r.takeBack()
 }
 
 // reopen opens the journal of a runtime that no shim holds. The environment of a dead one is only known if
@@ -270,7 +286,7 @@ func (r *run) close(v record.Verdict, text []byte) error {
 	now := time.Now().UTC()
 	code := v.ExitCode
 	r.st.Outcome, r.st.ExitCode, r.st.Cause, r.st.EndedAt, r.st.Runtime = string(v.Outcome), &code, v.Cause, &now, nil
-	r.st.WaitingFor, r.st.Next, r.st.Permissions = nil, "", nil
+	r.st.WaitingFor, r.st.Next, r.st.Permissions, r.st.GivenUp = nil, "", nil, nil
 	r.st.Leaving = r.spec.Limits.Archive && v.Outcome == session.Completed
 	if r.st.Cancel != nil {
 		r.st.Cancel.ConfirmedAt = &now

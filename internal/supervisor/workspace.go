@@ -77,6 +77,9 @@ func (s *Supervisor) archiveWorkspace(ctx context.Context, c api.Archive) (any, 
 	if err != nil {
 		return nil, err
 	}
+	if err := s.stopSetUp(w); err != nil {
+		return nil, err
+	}
 	report, err := s.send(ctx, record.Errand{
 		Workspace: w.ID, Session: w.Session, Action: "archive", Refuse: c.RefuseDirty, Reason: c.Reason, At: time.Now().UTC(),
 	})
@@ -94,47 +97,69 @@ func (s *Supervisor) restoreWorkspace(ctx context.Context, t api.Target) (any, e
 	return s.send(ctx, record.Errand{Workspace: w.ID, Session: w.Session, Action: "restore", At: time.Now().UTC()})
 }
 
-// createWorkspace makes a workspace without a session. The caller chose its id, so that a repeat makes no second one:
-// killed in between, the repeat goes on with it, or an archive takes it away.
+// createWorkspace makes a workspace without a session. The caller chose its id, so that a repeat makes no second one.
 func (s *Supervisor) createWorkspace(ctx context.Context, c api.CreateWorkspace) (any, error) {
 	if !session.Generated(c.ID) || len(c.ID) != len("w-")+16 || c.ID[0] != 'w' {
 		return nil, api.E(api.CodeParams, "%q is no id of a workspace: w- and 16 hex digits", c.ID)
 	}
-	w := record.Workspace{Version: record.Version, ID: c.ID, Cwd: c.Cwd, CreatedAt: time.Now().UTC()}
-	if len(c.Tree) == 0 {
+	e := record.Errand{Workspace: c.ID, Action: "create", Cwd: c.Cwd, At: time.Now().UTC()}
+	if len(c.Tree) > 0 {
+		if err := json.Unmarshal(c.Tree, &e.Tree); err != nil {
+			return nil, api.E(api.CodeParams, "tree: %w", err)
+		}
+	}
+	return s.send(ctx, e)
+}
+
+// settleDown makes a workspace. Who asked for it may be gone; whoever supervises next finishes it all the same, so that
+// nothing is left half made. That it failed is on record before what there is of it is taken back.
+func (s *Supervisor) settleDown(ctx context.Context, e record.Errand) (w api.Workspace, err error) {
+	if e.Failed == nil {
+		if err := s.beginErrand(e); err != nil {
+			return w, err
+		}
+		err = s.establish(ctx, e)
+		var none *treeless
+		if errors.As(err, &none) {
+			e.Failed, err = cause(none.code, none.Error()), s.beginErrand(e)
+		}
+		if err != nil {
+			return w, err
+		}
+	}
+	if e.Failed != nil {
+		if err := s.tearDown(e.Workspace); err != nil {
+			return w, err
+		}
+		return w, errors.Join(api.E(api.CodeFailed, "%s: %s", e.Failed.Code, e.Failed.Message), s.endErrand(e.Workspace))
+	}
+	made, err := s.workspace(e.Workspace)
+	return WorkspaceOf(made), errors.Join(err, s.endErrand(e.Workspace))
+}
+
+func (s *Supervisor) establish(ctx context.Context, e record.Errand) error {
+	w := record.Workspace{Version: record.Version, ID: e.Workspace, Cwd: e.Cwd, CreatedAt: e.At}
+	if e.Tree == nil {
 		return s.checkIn(ctx, w)
 	}
-	var tree record.TreeOrder
-	if err := json.Unmarshal(c.Tree, &tree); err != nil {
-		return nil, api.E(api.CodeParams, "tree: %w", err)
-	}
-	err := s.build(ctx, w, tree)
-	var none *treeless
-	if errors.As(err, &none) {
-		return nil, errors.Join(api.E(api.CodeFailed, "%s: %w", none.code, none), s.tearDown(c.ID))
-	}
-	if err != nil {
-		return nil, err
-	}
-	w, err = s.workspace(c.ID)
-	return WorkspaceOf(w), err
+	return s.build(ctx, w, *e.Tree)
 }
 
 // checkIn records a workspace in a directory of the user's.
-func (s *Supervisor) checkIn(ctx context.Context, w record.Workspace) (any, error) {
-	if was, err := state.Read[record.Workspace](s.dir, record.WorkspaceFile(w.ID)); !nowhere(err) {
-		return WorkspaceOf(was), err
+func (s *Supervisor) checkIn(ctx context.Context, w record.Workspace) error {
+	if _, err := state.Read[record.Workspace](s.dir, record.WorkspaceFile(w.ID)); !nowhere(err) {
+		return err
 	}
 	if err := s.dir.Mkdir("workspaces"); err != nil {
-		return nil, err
+		return err
 	}
 	if repo, err := s.probe(ctx, w.Cwd); err == nil {
 		w.Repository, w.Branch, w.Base, w.Head = repo.CommonDir, repo.Branch, repo.Head, repo.Head
 	}
 	if err := s.lodge(&w); err != nil {
-		return nil, err
+		return err
 	}
-	return WorkspaceOf(w), state.Put(s.ctx, s.dir, record.WorkspaceFile(w.ID), w)
+	return state.Put(s.ctx, s.dir, record.WorkspaceFile(w.ID), w)
 }
 
 // build makes a workspace's worktree and has it set up. The set-up gets the supervisor's environment: nobody's is at hand.
@@ -150,12 +175,14 @@ func (s *Supervisor) build(ctx context.Context, w record.Workspace, tree record.
 	if _, err := s.moveIn(w.ID, t, tree.Sub); err != nil || t.State != record.TreeMade {
 		return err
 	}
+	crash.At("supervisor.moved_in")
 	if err := supply(ctx, tree, t); err != nil {
 		return err
 	}
 	if err := s.setUpNow(ctx, t, w); err != nil {
 		return err
 	}
+	crash.At("supervisor.set_up")
 	return s.setTree(t.ID, record.TreeReady)
 }
 
@@ -185,9 +212,9 @@ func (s *Supervisor) setUpNow(ctx context.Context, t record.Worktree, w record.W
 
 // tearDown takes a workspace back whose worktree could not be had: nothing of it is left.
 func (s *Supervisor) tearDown(id string) error {
-	w, err := s.workspace(id)
+	w, err := state.Read[record.Workspace](s.dir, record.WorkspaceFile(id))
 	if err != nil {
-		return err
+		return ignoreAbsent(err)
 	}
 	if gone, err := s.undoTree(w, true); err != nil || !gone {
 		return err
@@ -207,4 +234,17 @@ func TreeOf(d *state.Dir, workspace string) (record.Worktree, error) {
 	}
 	t, err := state.Read[record.Worktree](d, record.WorktreeFile(w.Worktree))
 	return t, ignoreAbsent(err)
+}
+
+// stopSetUp stops the set-up of a workspace that is being created (X24): it fails by that, and is taken back.
+func (s *Supervisor) stopSetUp(w record.Workspace) error {
+	pending, is, err := s.errandOf(w.ID)
+	if err != nil || !is || pending.Action != "create" || w.Worktree == "" {
+		return err
+	}
+	folder := chore{kind: "setup", tree: record.Worktree{ID: w.Worktree}}.folder()
+	if open, err := s.unended(folder); err != nil || !open {
+		return ignoreAbsent(err)
+	}
+	return s.stopNow(folder, "its workspace is archived")
 }
