@@ -26,6 +26,8 @@ type play struct {
 	// only chooses the points at which the play is disturbed; nil: all that it passes.
 	only func(point string) bool
 	last bool // the last passing of each point will do: the others are as in another play
+	// quick chooses the points of a walk that is not to try every passing; nil: as only says.
+	quick func(point string) bool
 }
 
 func plays() []play {
@@ -46,6 +48,10 @@ func plays() []play {
 		}},
 	}
 }
+
+// TestCrashPoints plays every play undisturbed, and then once for each point that is passed,
+// with whoever passes it killed there. The ends must be the same, but for what the death of a shim means.
+func TestCrashPoints(t *testing.T) { walk(t, plays()) }
 
 // secret is a value that no file may hold once the run has ended.
 const secret = "hunter2-correct-horse"
@@ -145,10 +151,8 @@ type end struct {
 	Lost     bool // output_lost in it
 }
 
-// TestCrashPoints plays every play undisturbed, and then once for each point that is passed,
-// with whoever passes it killed there. The ends must be the same, but for what the death of a shim means.
-func TestCrashPoints(t *testing.T) {
-	for _, p := range plays() {
+func walk(t *testing.T, plays []play) {
+	for _, p := range plays {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, "")
@@ -185,7 +189,7 @@ func points(t *testing.T, log string, p play) (all []string) {
 	}
 	for name, n := range counts {
 		for i := 1; i <= n; i++ {
-			if (p.only == nil || p.only(name)) && (every || i == n || (i == 1 && !p.last)) {
+			if (p.only == nil || p.only(name)) && (every || p.quick == nil || p.quick(name)) && (every || i == n || (i == 1 && !p.last)) {
 				all = append(all, fmt.Sprintf("%s#%d", name, i))
 			}
 		}
@@ -204,6 +208,13 @@ func disturbed(t *testing.T, p play, point string, want map[string]end) {
 	name, _, _ := strings.Cut(point, "#")
 	for key, w := range want {
 		g := got[key]
+		if key == trees && who == "shim" {
+			continue // what it says depends on how the runs ended; that nothing is left over was looked at
+		}
+		if key == trees && g != w {
+			t.Errorf("%q killed: what is left is\n%s, want\n%s", who, g.Text, w.Text)
+			continue
+		}
 		if slices.Contains([]string{"k", "a", "p"}, key) && g.Lost && who == "shim" {
 			// Who knew the secrets was killed: what could not be masked was dropped, and the journal says so (E5).
 			g.Lost, g.Text, g.Out = false, w.Text, w.Out
@@ -261,12 +272,13 @@ func shimKilled(t *testing.T, point, key string, want, got end) {
 }
 
 // several reports whether a key's play has more than one shim.
-func several(key string) bool { return strings.Contains("faprxyz", key) }
+func several(key string) bool { return len(key) > 1 || strings.Contains("faprxyz", key) }
 
 // stage is a state directory with a place to work in.
 type stage struct {
 	t                      *testing.T
 	dir, home, work, crash string
+	repo                   string // a repository whose worktrees the play is about; "" without
 }
 
 func newStage(t *testing.T, crash string) *stage {
@@ -308,7 +320,13 @@ func (s *stage) play(p play) map[string]end {
 		s.until(key+" has ended", func() bool { return s.ending(key).Phase == "ended" })
 		ends[key] = s.full(key)
 	}
+	if s.repo != "" {
+		s.settle()
+	}
 	s.quiet()
+	if s.repo != "" {
+		ends[trees] = end{Phase: "ended", Verdicts: 1, Text: s.landscape()}
+	}
 	return ends
 }
 
@@ -383,7 +401,7 @@ func (s *stage) command(args ...string) *exec.Cmd {
 	c := exec.Command(binary, args...)
 	c.Dir, c.WaitDelay = s.work, time.Second
 	c.Env = []string{"PATH=" + filepath.Join(s.dir, "bin") + ":" + os.Getenv("PATH"), "HOME=" + s.dir, "LANG=C.UTF-8", "PINTLE_HOME=" + s.home, "TOKEN=" + secret,
-		"PINTLE_CONFIG=" + filepath.Join(s.dir, "config.toml"), "PINTLE_CRASH=" + s.crash, "GORACE=atexit_sleep_ms=0"}
+		"PINTLE_CONFIG=" + filepath.Join(s.dir, "config.toml"), "PINTLE_CRASH=" + s.crash, "GIT_CONFIG_NOSYSTEM=1", "GORACE=atexit_sleep_ms=0"}
 	return c
 }
 
