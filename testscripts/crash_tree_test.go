@@ -25,11 +25,13 @@ func treePlays() []play {
 		{name: "Worktree", act: actWorktree, last: true, quick: either("supervisor.tree", "supervisor.moved_in", "supervisor.suppl", "supervisor.set_up", "supervisor.put_away", "supervisor.prepared", "record.", "state.renamed")},
 		{name: "SetupFails", act: actSetupFails, last: true, quick: either("supervisor.tree", "supervisor.given_up", "supervisor.said")},
 		{name: "SetupStopped", act: actSetupStopped, last: true, quick: either("supervisor.tree_un", "supervisor.tree_b", "supervisor.given_up", "supervisor.cancel", "supervisor.closed", "supervisor.put_away")},
-		{name: "Archive", act: actArchive, last: true, quick: either("supervisor.", "record.", "state.renamed")},
-		{name: "Restore", act: actRestore, last: true, quick: either("supervisor.")},
+		{name: "Archive", act: actArchive, last: true, quick: either(
+			"supervisor.errand", "supervisor.closed", "supervisor.unref", "supervisor.kept", "supervisor.tree_removed", "supervisor.told",
+			"supervisor.archived", "supervisor.co", "supervisor.bro", "supervisor.re", "record.arch", "record.un", "record.moved")},
+		{name: "Restore", act: actRestore, last: true, quick: either("supervisor.coming", "supervisor.bro", "supervisor.re")},
 		{name: "Rm", act: actRm, last: true, quick: either("supervisor.ended", "supervisor.errand", "supervisor.arch", "record.")},
 		{name: "Shared", act: actShared, last: true, quick: either("supervisor.unref", "supervisor.shared", "supervisor.lodged", "supervisor.kept")},
-		{name: "Create", act: actCreate, last: true, quick: either("supervisor.")},
+		{name: "Create", act: actCreate, last: true, quick: either("supervisor.errand", "supervisor.tree", "supervisor.moved", "supervisor.set_up", "supervisor.unref")},
 		{name: "Expire", act: actExpire, last: true, quick: either("record.exp", "record.forg", "gc.")},
 	}
 }
@@ -248,7 +250,9 @@ func (s *stage) workspaces() (ids []string) {
 func (s *stage) settle() {
 	s.t.Helper()
 	s.verb("run", "--id", "nudge", "-a", "command", "--", "true")
-	s.until("nothing is pending", func() bool { return len(records[struct{}](s, "pending")) == 0 && !s.holds("executions", `"leaving":true`) })
+	s.until("nothing is pending", func() bool {
+		return len(records[struct{}](s, "pending")) == 0 && !s.holds("executions", `"leaving":true`)
+	})
 }
 
 // names are those of the files in a directory of the state directory.
