@@ -43,7 +43,7 @@ type importer struct {
 func startImport(ctx context.Context, dir string) (*importer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	i := &importer{ctx: ctx, dir: dir, cancel: cancel}
-	i.cmd = exec.CommandContext(ctx, "git", slices.Concat(quiet, importing)...)
+	i.cmd = command(ctx, slices.Concat(quiet, importing))
 	i.cmd.Dir, i.cmd.Env, i.cmd.WaitDelay = dir, environment(os.Environ()), grace
 	i.cmd.Stdout, i.cmd.Stderr = &i.stdout, &i.stderr
 	var err error

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path"
 	"slices"
 	"strings"
@@ -40,7 +39,7 @@ const grace = 2 * time.Second
 
 // git runs a command in dir and returns what it printed, also when it failed.
 func git(ctx context.Context, dir string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "git", slices.Concat(quiet, args)...)
+	cmd := command(ctx, slices.Concat(quiet, args))
 	cmd.Dir = dir
 	cmd.Env = environment(os.Environ())
 	cmd.WaitDelay = grace

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -90,7 +89,7 @@ func (h *Hold) git(ctx context.Context, args ...string) ([]byte, error) {
 
 // run runs a command in dir, under the lock.
 func (h *Hold) run(ctx context.Context, dir string, global, args []string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "git", slices.Concat(quiet, lasting, global, args)...)
+	cmd := command(ctx, slices.Concat(quiet, lasting, global, args))
 	cmd.Dir = dir
 	cmd.Env = environment(os.Environ())
 	cmd.WaitDelay = grace

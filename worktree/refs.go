@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,7 +14,7 @@ import (
 
 // gitInput runs a command that reads its standard input.
 func gitInput(ctx context.Context, dir string, in io.Reader, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "git", slices.Concat(quiet, args)...)
+	cmd := command(ctx, slices.Concat(quiet, args))
 	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, environment(os.Environ()), grace
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, &stdout, &stderr

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path"
 	"slices"
 	"strconv"
@@ -126,7 +125,7 @@ func (r *restoration) readBlobs(ctx context.Context, oids []string, take func(n 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	args := []string{"cat-file", "--batch"}
-	cmd := exec.CommandContext(ctx, "git", slices.Concat(quiet, args)...)
+	cmd := command(ctx, slices.Concat(quiet, args))
 	cmd.Dir, cmd.Env, cmd.WaitDelay = r.t.Dir, environment(os.Environ()), grace
 	var stderr bytes.Buffer
 	cmd.Stdin, cmd.Stderr = strings.NewReader(strings.Join(oids, "\n")+"\n"), &stderr

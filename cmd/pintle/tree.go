@@ -69,7 +69,7 @@ func (f treeFlags) order(a *app, cwd string) (*record.TreeOrder, error) {
 			return nil, usage("--branch: %w", err)
 		}
 	}
-	o := record.TreeOrder{Repository: repo.CommonDir, Source: repo.TopLevel, Branch: f.Branch, Own: f.Checkout == "", Sub: below(repo.TopLevel, cwd)}
+	o := record.TreeOrder{Umask: processUmask(), Repository: repo.CommonDir, Source: repo.TopLevel, Branch: f.Branch, Own: f.Checkout == "", Sub: below(repo.TopLevel, cwd)}
 	if f.Reuse != "new" {
 		o.Reuse = f.Reuse
 	}

@@ -17,6 +17,7 @@ type TreeOrder struct {
 	Branch     string `json:"branch,omitempty"`  // the name that is wanted
 	Own        bool   `json:"own,omitempty"`     // it is made at Commit; else it is there
 	Reuse      string `json:"reuse,omitempty"`   // reuse or fail: what a worktree of pintle's on that branch means
+	Umask      int    `json:"umask"`             // the caller's, under which its files are made
 	Program    string `json:"program,omitempty"` // a relative path to be resolved in the worktree
 	Recipe
 }
@@ -67,6 +68,7 @@ type Worktree struct {
 	// Workspaces are those that refer to it and are not archived (X20).
 	Workspaces []string `json:"workspaces,omitempty"`
 	Recipe     Recipe   `json:"recipe,omitzero"`
+	Umask      int      `json:"umask"` // under which git makes files in it, and in its repository
 	// Environment is what of the environment of who made it may be stored: clean-up gets that.
 	Environment Environment `json:"environment,omitzero"`
 	// Kept is where its work was kept, and As the workspace under whose name, before the directory goes.

@@ -186,6 +186,7 @@ func (s *Supervisor) makeTree(ctx context.Context, id string, p treePlan) (recor
 	}
 	s.forks.RLock()
 	defer s.forks.RUnlock()
+	ctx = worktree.Umask(ctx, p.Umask)
 	hold, err := worktree.Lock(ctx, p.Repository)
 	if err != nil {
 		return t, untreed(err)
@@ -282,7 +283,7 @@ func (s *Supervisor) plan(ctx context.Context, hold *worktree.Hold, id string, p
 	t := record.Worktree{
 		Version: record.Version, ID: id, State: record.TreePlanned, Root: root, Repository: p.Repository,
 		Branch: p.Branch, Own: p.Own, Commit: p.Commit, CreatedAt: time.Now().UTC(), Workspaces: []string{p.workspace},
-		Recipe: p.Recipe, Environment: p.environment,
+		Recipe: p.Recipe, Environment: p.environment, Umask: p.Umask,
 	}
 	if p.Own {
 		branch, err := hold.Free(ctx, cmp.Or(p.Branch, "pintle/"+worktree.Slug(p.name)))
@@ -415,6 +416,7 @@ func (s *Supervisor) condemn(w record.Workspace, unused bool) (was record.Worktr
 
 // undo removes what was made. What is not as it was made is not ours to undo: it is as it was then.
 func (s *Supervisor) undo(ctx context.Context, was record.Worktree) (gone bool, err error) {
+	ctx = worktree.Umask(ctx, was.Umask)
 	hold, err := worktree.Lock(ctx, was.Repository)
 	if err != nil {
 		return false, err

@@ -152,6 +152,7 @@ func (s *Supervisor) remove(ctx context.Context, t record.Worktree, w record.Wor
 func (s *Supervisor) uncome(ctx context.Context, t record.Worktree) error {
 	s.forks.RLock()
 	defer s.forks.RUnlock()
+	ctx = worktree.Umask(ctx, t.Umask)
 	hold, err := worktree.Lock(ctx, t.Repository)
 	if err != nil {
 		return err
@@ -258,7 +259,7 @@ func (s *Supervisor) keepWork(ctx context.Context, t record.Worktree, w record.W
 	if err := s.dir.Mkdir("kept"); err != nil {
 		return t, err
 	}
-	kept, err := worktree.Snapshot(ctx, t.Dir, "refs/pintle/archive/"+name, worktree.SnapshotOptions{
+	kept, err := worktree.Snapshot(worktree.Umask(ctx, t.Umask), t.Dir, "refs/pintle/archive/"+name, worktree.SnapshotOptions{
 		Keep: t.Recipe.Keep, Tar: s.dir.Path(record.KeptFile(name)), Progress: s.progressOf(w.ID),
 	})
 	if err != nil {
@@ -276,6 +277,7 @@ func (s *Supervisor) keepWork(ctx context.Context, t record.Worktree, w record.W
 
 // drop removes the directory.
 func (s *Supervisor) drop(ctx context.Context, t record.Worktree) error {
+	ctx = worktree.Umask(ctx, t.Umask)
 	hold, err := worktree.Lock(ctx, t.Repository)
 	if err != nil {
 		return err

@@ -90,6 +90,7 @@ func (s *Supervisor) comeBack(ctx context.Context, w *record.Workspace) (notes [
 func (s *Supervisor) bringBack(ctx context.Context, t *record.Worktree, workspace string) (notes []string, err error) {
 	s.forks.RLock()
 	defer s.forks.RUnlock()
+	ctx = worktree.Umask(ctx, t.Umask)
 	hold, err := worktree.Lock(ctx, t.Repository)
 	if err != nil {
 		return nil, err
