@@ -28,28 +28,27 @@ func TestX8_KilledAtAnyInstant(t *testing.T) {
 	if every {
 		left *= 10
 	}
-	done := make(chan int)
-	go s.haunt(done, left)
-	killed := 0
-	for i := 0; killed < left && i < 4*left; i++ {
-		key := fmt.Sprintf("k%d", i)
-		s.cycle(key)
-		select {
-		case killed = <-done:
-			killed = left
-		default:
-		}
-	}
-	if killed < left {
-		t.Fatalf("%d cycles were over before %d supervisors were killed", 4*left, left)
+	done := make(chan struct{})
+	go func() { defer close(done); s.haunt(left) }()
+	for i := 0; !closed(done); i++ {
+		s.cycle(fmt.Sprintf("k%d", i))
 	}
 	s.settle()
 	s.quiet()
 	s.landscape()
 }
 
-// haunt kills, and says at the end how often.
-func (s *stage) haunt(done chan<- int, most int) {
+func closed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+// haunt kills so many supervisors.
+func (s *stage) haunt(most int) {
 	chance := rand.New(rand.NewPCG(8, 24))
 	for n := 0; n < most; {
 		time.Sleep(time.Duration(chance.IntN(800_000)) * time.Microsecond)
@@ -57,7 +56,6 @@ func (s *stage) haunt(done chan<- int, most int) {
 			n++
 		}
 	}
-	done <- most
 }
 
 // strikeDown ends the supervisor and, with its gits, those too. It reports whether there was one.
