@@ -22,15 +22,15 @@ const trees = "(trees)"
 // each. In a quick walk each tries the points that no other passes in that state.
 func treePlays() []play {
 	return []play{
-		{name: "Worktree", act: actWorktree, last: true, quick: either("supervisor.tree", "supervisor.moved_in", "supervisor.suppl", "supervisor.set_up", "supervisor.put_away", "supervisor.prepared", "record.", "state.renamed")},
+		{name: "Worktree", act: actWorktree, last: true, quick: either("supervisor.tree", "supervisor.moved_in", "supervisor.suppl", "supervisor.set_up", "supervisor.put_away", "supervisor.prepared", "record.claim")},
 		{name: "SetupFails", act: actSetupFails, last: true, quick: either("supervisor.tree", "supervisor.given_up", "supervisor.said")},
-		{name: "SetupStopped", act: actSetupStopped, last: true, quick: either("supervisor.tree_un", "supervisor.tree_b", "supervisor.given_up", "supervisor.cancel", "supervisor.closed", "supervisor.put_away")},
+		{name: "SetupStopped", act: actSetupStopped, last: true, quick: either("supervisor.given_up", "supervisor.cancel", "supervisor.closed", "supervisor.put_away")},
 		{name: "Archive", act: actArchive, last: true, quick: either(
 			"supervisor.errand", "supervisor.closed", "supervisor.unref", "supervisor.kept", "supervisor.tree_removed", "supervisor.told",
 			"supervisor.archived", "supervisor.co", "supervisor.bro", "supervisor.re", "record.arch", "record.un", "record.moved")},
 		{name: "Restore", act: actRestore, last: true, quick: either("supervisor.coming", "supervisor.bro", "supervisor.re")},
-		{name: "Rm", act: actRm, last: true, quick: either("supervisor.ended", "supervisor.errand", "supervisor.arch", "record.")},
-		{name: "Shared", act: actShared, last: true, quick: either("supervisor.unref", "supervisor.shared", "supervisor.lodged", "supervisor.kept")},
+		{name: "Rm", act: actRm, last: true, quick: either("supervisor.ended", "supervisor.errand", "supervisor.arch")},
+		{name: "Shared", act: actShared, last: true, quick: either("supervisor.unref", "supervisor.shared", "supervisor.lodged")},
 		{name: "Create", act: actCreate, last: true, quick: either("supervisor.errand", "supervisor.tree", "supervisor.moved", "supervisor.set_up", "supervisor.unref")},
 		{name: "Expire", act: actExpire, last: true, quick: either("record.exp", "record.forg", "gc.")},
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // kills is how many supervisors are killed at random instants; with PINTLE_EVERY_CRASH ten times as many.
-const kills = 16
+const kills = 10
 
 // TestX8_KilledAtAnyInstant kills supervisors at random instants while worktrees are made, archived and restored: alone, so
 // that a git of theirs goes on, and with all that they started. Package worktree has no crash points: this is its walk.
