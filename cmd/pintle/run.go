@@ -4,16 +4,10 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
-	"strings"
-	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -188,20 +182,6 @@ func (v *runVerb) order(a *app, cfg config.Config) (order, error) {
 	return o, err
 }
 
-// plant finds out which worktree is to be made, once.
-func (v *runVerb) plant(a *app, spec *record.Spec) (err error) {
-	if !v.wanted() || spec.Tree != nil {
-		return nil
-	}
-	if spec.Tree, err = v.treeFlags.order(a, spec.Payload.Cwd); err != nil {
-		return err
-	}
-	if inTree(spec.Payload) {
-		spec.Tree.Program = spec.Payload.Argv[0]
-	}
-	return nil
-}
-
 // programOf is what is started for an order.
 func programOf(p session.Payload, path string) (string, error) {
 	if p.Provider == command.Name {
@@ -334,45 +314,6 @@ func (v *runVerb) payload(a *app, cfg config.Config, cwd string) (session.Payloa
 	}
 	p.Argv = words
 	return p, nil
-}
-
-// afterDashes are the words after the first --, from the raw arguments: only they tell "-" from "-- -".
-func afterDashes(args []string) ([]string, bool) {
-	i := slices.Index(args, "--")
-	if i < 0 {
-		return nil, false
-	}
-	return args[i+1:], true
-}
-
-// program resolves a command as execvp would, in the caller's directory and with the agent's PATH.
-func program(name, cwd, path string) (string, error) {
-	word := name
-	missing := api.E(api.CodeNoAgent, "command %s: not found", record.Quote(name)).WithNext("check the command, and PATH")
-	if strings.Contains(name, "/") {
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(cwd, name)
-		}
-		_, err := exec.LookPath(name)
-		switch {
-		case err == nil:
-			return name, nil
-		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
-			return name, missing
-		}
-		return name, api.E(api.CodeNoAgent, "command %s: cannot be executed: %w", record.Quote(word), errors.Unwrap(err)).
-			WithNext("check the command")
-	}
-	for _, dir := range filepath.SplitList(path) {
-		if !filepath.IsAbs(dir) {
-			dir = filepath.Join(cwd, dir)
-		}
-		candidate := filepath.Join(dir, name)
-		if found, err := exec.LookPath(candidate); err == nil {
-			return found, nil
-		}
-	}
-	return "", missing
 }
 
 // detach has the order taken up and leaves.

@@ -192,3 +192,17 @@ func recipeOf(cfg config.Repo) record.Recipe {
 func inTree(p session.Payload) bool {
 	return p.Worktree && len(p.Argv) > 0 && strings.Contains(p.Argv[0], "/") && !filepath.IsAbs(p.Argv[0])
 }
+
+// plant finds out which worktree is to be made, once.
+func (v *runVerb) plant(a *app, spec *record.Spec) (err error) {
+	if !v.wanted() || spec.Tree != nil {
+		return nil
+	}
+	if spec.Tree, err = v.treeFlags.order(a, spec.Payload.Cwd); err != nil {
+		return err
+	}
+	if inTree(spec.Payload) {
+		spec.Tree.Program = spec.Payload.Argv[0]
+	}
+	return nil
+}

@@ -35,7 +35,13 @@ type chore struct {
 	values   *environ.Environment // nil: what is stored is all
 }
 
-func (c chore) key() string { return c.kind + " " + c.tree.ID }
+// key names the chore. A worktree is set up once, and cleaned up each time that it goes.
+func (c chore) key() string {
+	if c.kind == "cleanup" && c.tree.Kepts > 0 {
+		return fmt.Sprintf("%s %s %d", c.kind, c.tree.ID, c.tree.Kepts+1)
+	}
+	return c.kind + " " + c.tree.ID
+}
 
 func (c chore) folder() string { return session.Folder(record.Chores, c.key()) }
 

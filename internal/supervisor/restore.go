@@ -112,6 +112,9 @@ func (s *Supervisor) bringBack(ctx context.Context, t *record.Worktree, workspac
 	if notes, err = hold.Restore(ctx, t.Tree(s.dir.HomeID()), t.Source()); err != nil {
 		return notes, fmt.Errorf("restore %s: %w", workspace, err)
 	}
+	if len(t.Recipe.Setup) > 0 && len(t.Source().Ignored) > 0 {
+		notes = append(notes, "what git ignores was not kept, and set-up is not run again: "+listed(t.Source().Ignored))
+	}
 	if t.Expired {
 		notes = append(notes, "what was kept of it was removed by gc: it is as its commit is")
 	}
@@ -145,9 +148,7 @@ func (s *Supervisor) whole(t record.Worktree) bool {
 
 // ready has the worktree in use again, by that workspace.
 func (s *Supervisor) ready(t *record.Worktree, workspace string) error {
-	if t.State == record.TreeComing {
-		t.Kepts++
-	}
+	t.Kepts++
 	t.State, t.As, t.Expired = record.TreeReady, "", false
 	if !slices.Contains(t.Workspaces, workspace) {
 		t.Workspaces = append(t.Workspaces, workspace)
