@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // attempts is how often a worktree is begun that a `git worktree prune` of the user's, or one that his gc runs, takes
@@ -26,7 +27,7 @@ func (h *Hold) make(ctx context.Context, t Tree, root *os.Root) (admin, error) {
 	// git would start the same command for itself. Started from here it dies with the context.
 	_, err = h.run(ctx, t.Dir, nil, []string{"reset", "--quiet", "--hard", "--no-recurse-submodules"})
 	if err == nil {
-		err = complete(ctx, t)
+		err = complete(ctx, t, path)
 	}
 	return readAdmin(path), err
 }
@@ -80,23 +81,44 @@ func (h *Hold) link(ctx context.Context, t Tree) error {
 	return err
 }
 
-// complete verifies what git made and marks it as whole.
-func complete(ctx context.Context, t Tree) error {
-	repo, err := Probe(ctx, t.Dir)
-	if err != nil {
-		return err
+// complete verifies what git made and marks it as whole. Where the files by which git links it say what they should, git is
+// not asked.
+func complete(ctx context.Context, t Tree, path string) error {
+	a := readAdmin(path)
+	if !a.half(t) || a.tree != t.Dir {
+		return fmt.Errorf("git made another worktree than was asked for, in %s", path)
 	}
-	a := readAdmin(repo.GitDir)
-	switch {
-	case repo.CommonDir != t.Repository || repo.TopLevel != t.Dir || !a.half(t) || a.tree != t.Dir:
-		return fmt.Errorf("git made another worktree than was asked for, in %s", repo.GitDir)
-	case repo.Branch != t.Branch || repo.Head != t.Commit && !t.Own: // what was made before may have moved
-		return fmt.Errorf("git checked out %s %s instead of %s %s", repo.Branch, repo.Head, t.Branch, t.Commit)
+	if head, err := os.ReadFile(filepath.Join(path, "HEAD")); err != nil || strings.TrimSpace(string(head)) != t.head() || !t.Own {
+		if err := verify(ctx, t); err != nil {
+			return err
+		}
 	}
 	if err := t.marker().write(a.path); err != nil {
 		return err
 	}
 	return unlockOwn(t, a)
+}
+
+// head is what the worktree's HEAD says.
+func (t Tree) head() string {
+	if t.Branch == "" {
+		return t.Commit
+	}
+	return "ref: " + heads + t.Branch
+}
+
+// verify asks git what it made.
+func verify(ctx context.Context, t Tree) error {
+	repo, err := Probe(ctx, t.Dir)
+	switch {
+	case err != nil:
+		return err
+	case repo.CommonDir != t.Repository || repo.TopLevel != t.Dir:
+		return fmt.Errorf("git made another worktree than was asked for, in %s", repo.GitDir)
+	case repo.Branch != t.Branch || repo.Head != t.Commit && !t.Own: // what was made before may have moved
+		return fmt.Errorf("git checked out %s %s instead of %s %s", repo.Branch, repo.Head, t.Branch, t.Commit)
+	}
+	return nil
 }
 
 // unlockOwn takes off the lock that says that the worktree is being made, and no other.

@@ -1,13 +1,13 @@
 package worktree
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // markerName is a file in a worktree's own git directory, where it makes nothing dirty (X23).
@@ -21,20 +21,41 @@ type marker struct {
 
 func (t Tree) marker() marker { return marker{t.Home, t.ID} }
 
-// Owner returns whose the worktree is that holds dir. The error is fs.ErrNotExist for one that pintle did not make.
+// Owner returns whose the worktree is that holds dir, from the files by which git links it: every run in a repository asks
+// that, and a git takes longer than all else. The error is fs.ErrNotExist for one that pintle did not make.
 func Owner(dir string) (home, id string, err error) {
-	repo, err := Probe(context.Background(), dir)
-	if errors.Is(err, ErrNone) {
-		return "", "", fmt.Errorf("owner of %s: %w: %w", dir, err, fs.ErrNotExist)
-	}
+	at, err := physical(dir)
 	if err != nil {
-		return "", "", fmt.Errorf("owner of %s: %w", dir, err)
+		return "", "", err
 	}
-	m, err := readMarker(repo.GitDir)
+	for {
+		m, err := markerOf(at)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return m.Home, m.Worktree, err
+		}
+		parent := filepath.Dir(at) // a submodule has a .git of its own
+		if parent == at {
+			return "", "", fmt.Errorf("owner of %s: %w", dir, fs.ErrNotExist)
+		}
+		at = parent
+	}
+}
+
+// markerOf reads the marker of the worktree whose root is dir.
+func markerOf(dir string) (marker, error) {
+	info, err := os.Lstat(filepath.Join(dir, ".git"))
+	if err != nil || !info.Mode().IsRegular() { // a directory is a repository of its own
+		return marker{}, errors.Join(err, fs.ErrNotExist)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, ".git"))
 	if err != nil {
-		return "", "", fmt.Errorf("owner of %s: %w", dir, err)
+		return marker{}, err
 	}
-	return m.Home, m.Worktree, nil
+	target, ok := strings.CutPrefix(strings.TrimSuffix(string(text), "\n"), "gitdir: ")
+	if !ok {
+		return marker{}, fs.ErrNotExist
+	}
+	return readMarker(under(dir, target))
 }
 
 // readMarker reads the marker in a git directory. One that cannot be read is nobody's: it is never taken for ours.

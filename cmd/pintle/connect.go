@@ -228,7 +228,7 @@ func (a *app) spawn(d *state.Dir) error {
 	defer ready.Close()
 	_, err = proc.Spawn{
 		Path: self(), Args: []string{"pintle", "supervise", "--ready"}, Env: a.supervisorEnv(d), Dir: "/",
-		Files: []*os.File{null, null, log, theirs}, Setsid: true, Umask: 0o077,
+		Files: []*os.File{null, null, log, theirs}, Setsid: true, Umask: -1, // what it makes has its mode; git's files are to have the user's
 	}.Start()
 	_ = theirs.Close()
 	if err != nil {

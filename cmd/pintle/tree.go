@@ -73,6 +73,7 @@ func (f treeFlags) order(a *app, cwd string) (*record.TreeOrder, error) {
 	if f.Reuse != "new" {
 		o.Reuse = f.Reuse
 	}
+	o.Commit = repo.Head
 	trusted, err := f.resolve(a, cwd, &o)
 	if err != nil {
 		return nil, err
@@ -113,7 +114,9 @@ func (f treeFlags) resolve(a *app, cwd string, o *record.TreeOrder) (trusted str
 		o.Commit, err = worktree.Resolve(a.ctx, cwd, "refs/heads/"+f.Checkout)
 		return o.Commit, refused(err)
 	}
-	o.Commit, err = f.base(a, cwd)
+	if f.Base != "" || o.Commit == "" {
+		o.Commit, err = f.base(a, cwd)
+	}
 	return o.Commit, refused(err)
 }
 

@@ -197,23 +197,29 @@ func (s *Supervisor) makeTree(ctx context.Context, id string, p treePlan) (recor
 			return other, err
 		}
 	}
-	for {
+	for taken := false; ; taken = true {
 		if t.State == "" {
-			if t, err = s.plan(ctx, hold, id, p); err != nil {
+			if t, err = s.plan(ctx, hold, id, p, taken); err != nil {
 				return t, err
 			}
 			crash.At("supervisor.tree_planned")
 		}
-		err := hold.Add(ctx, t.Tree(s.dir.HomeID()))
+		tree := t.Tree(s.dir.HomeID())
+		err := hold.Add(ctx, tree)
 		switch {
-		case errors.Is(err, worktree.ErrTaken):
-			t.State = "" // by somebody who knows nothing of the lock: another name
+		case errors.Is(err, worktree.ErrTaken): // another name, and what of this one was reserved is free again
+			if err := hold.Undo(ctx, tree); err != nil {
+				return t, untreed(err)
+			}
+			t.State = ""
 			continue
 		case err != nil:
 			return t, untreed(err)
 		}
 		crash.At("supervisor.tree_made")
-		t.State = record.TreeMade
+		if t.State = record.TreeMade; len(t.Recipe.Setup)+len(t.Recipe.Copy) == 0 {
+			t.State = record.TreeReady // there is nothing between the two
+		}
 		return t, state.Put(s.ctx, s.dir, record.WorktreeFile(id), t)
 	}
 }
@@ -272,7 +278,7 @@ func untreed(err error) error {
 
 // plan fixes the names of a worktree and records them. Its directory is reserved by the making; until then no other plan
 // of this state directory has that name, since all are made under the repository's lock.
-func (s *Supervisor) plan(ctx context.Context, hold *worktree.Hold, id string, p treePlan) (record.Worktree, error) {
+func (s *Supervisor) plan(ctx context.Context, hold *worktree.Hold, id string, p treePlan, taken bool) (record.Worktree, error) {
 	if err := s.dir.Mkdir("worktrees"); err != nil {
 		return record.Worktree{}, err
 	}
@@ -286,11 +292,12 @@ func (s *Supervisor) plan(ctx context.Context, hold *worktree.Hold, id string, p
 		Recipe: p.Recipe, Environment: p.environment, Umask: p.Umask,
 	}
 	if p.Own {
-		branch, err := hold.Free(ctx, cmp.Or(p.Branch, "pintle/"+worktree.Slug(p.name)))
-		if err != nil {
+		t.Branch = cmp.Or(p.Branch, "pintle/"+worktree.Slug(p.name))
+	}
+	if p.Own && taken { // mostly it is free: git is asked once it has refused
+		if t.Branch, err = hold.Free(ctx, t.Branch); err != nil {
 			return t, untreed(err)
 		}
-		t.Branch = branch
 	}
 	dir, err := freeDir(t.Root, worktree.Slug(cmp.Or(p.Branch, p.name)))
 	if err != nil {
