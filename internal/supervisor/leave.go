@@ -136,6 +136,9 @@ func (s *Supervisor) remove(ctx context.Context, t record.Worktree, w record.Wor
 		}
 		t, err = s.keepAndDrop(ctx, t, w)
 	}
+	if now, err := state.Read[record.Worktree](s.dir, record.WorktreeFile(t.ID)); err == nil {
+		t.Kept = now.Kept // also what was salvaged
+	}
 	report.Kept = keptOf(t.Kept)
 	switch {
 	case err == nil:
@@ -340,10 +343,10 @@ func (s *Supervisor) refuseDirty(ctx context.Context, w record.Workspace) error 
 
 // keptOf is what a report says of what was kept.
 func keptOf(k *worktree.Kept) *api.Kept {
-	if k == nil || k.Ref == "" && k.Tar == "" && k.IgnoredN == 0 {
+	if k == nil || k.Ref+k.Salvaged+k.Tar == "" && k.IgnoredN == 0 {
 		return nil
 	}
 	return &api.Kept{
-		Ref: k.Ref, Commit: k.Commit, State: k.State, Changed: k.Changed, Files: k.Files, Ignored: k.Ignored, IgnoredCount: k.IgnoredN,
+		Ref: cmp.Or(k.Ref, k.Salvaged), Commit: k.Commit, State: k.State, Changed: k.Changed, Files: k.Files, Ignored: k.Ignored, IgnoredCount: k.IgnoredN,
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pintle/pintle/internal/crash"
@@ -172,8 +173,9 @@ func (s *Supervisor) revive(e record.Errand, w record.Workspace) error {
 				return errGone // its result has expired
 			}
 			st.ArchivedAt = nil
-			if st.Worktree != "" && w.Root != "" {
-				st.Worktree, st.Cwd = w.Root, w.Cwd
+			if st.Worktree != "" && w.Root != "" && st.Worktree != w.Root {
+				st.Cwd = w.Root + strings.TrimPrefix(st.Cwd, st.Worktree)
+				st.Worktree = w.Root
 			}
 			return nil
 		})
