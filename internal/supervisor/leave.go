@@ -329,8 +329,8 @@ func (s *Supervisor) refuseDirty(ctx context.Context, w record.Workspace) error 
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(t.Dir); errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if !s.whole(t) {
+		return nil // it is not there, or not made, or half brought back: nobody has worked in it
 	}
 	s.forks.RLock()
 	defer s.forks.RUnlock()

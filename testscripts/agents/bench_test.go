@@ -211,7 +211,7 @@ func (s *speaker) turn() {
 	s.n++
 	order := s.model
 	order.ID = fmt.Sprint("turn-", s.n)
-	if _, err := record.Claim(s.h.t.Context(), s.d, order, 0, func() error { return nil }); err != nil {
+	if _, err := record.Claim(s.h.t.Context(), s.d, order, 0, func(*record.Spec) error { return nil }); err != nil {
 		s.h.t.Fatal(err)
 	}
 	s.call(api.MethodCreate, api.Create{ID: order.ID, Environment: s.env.Vars}, nil)

@@ -227,7 +227,10 @@ func (r *round) swept(d *state.Dir, fault func(string, ...any)) {
 	}
 	_ = filepath.WalkDir(filepath.Join(r.repo, ".git"), func(path string, e fs.DirEntry, err error) error {
 		name := filepath.Base(path)
-		if err == nil && (strings.HasSuffix(name, ".lock") && name != "pintle.lock" || strings.HasPrefix(name, "pintle-removed-") || strings.HasPrefix(name, "tmp_")) {
+		if err == nil && e.IsDir() && name == "objects" {
+			return fs.SkipDir // what a killed git left there its own gc removes
+		}
+		if err == nil && (strings.HasSuffix(name, ".lock") && name != "pintle.lock" || strings.HasPrefix(name, "pintle-removed-")) {
 			fault("%s is left", path)
 		}
 		return nil
