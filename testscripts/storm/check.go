@@ -89,6 +89,12 @@ func (r *round) newest(d *state.Dir, o *order) int {
 	return spec.Desired.Attempt
 }
 
+// given reports whether the attempt is on record.
+func (r *round) given(o *order, attempt int) bool {
+	d, err := state.OpenExisting(r.home)
+	return err == nil && r.newest(d, o) >= attempt
+}
+
 func (r *round) ended(d *state.Dir, o *order) bool {
 	e, ok := r.stored(d, o)
 	return ok && e.Attempt >= r.newest(d, o)

@@ -104,9 +104,10 @@ func (r *round) repeat(o *order) {
 	if o.kind.long && len(o.seen) == 0 {
 		return
 	}
+	given := r.given(o, attempt)
 	res := r.pintle(attempt, true, r.words(o, attempt)...)
-	if o.attempt() != attempt {
-		return // meanwhile another attempt was ordered: whose result this is cannot be told
+	if !given || o.attempt() != attempt {
+		return // it may have joined an earlier attempt that went on, or another was ordered meanwhile: whose result this is cannot be told
 	}
 	r.told(o, attempt, res, false, "repeat")
 }
