@@ -1,6 +1,10 @@
 package record
 
 import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/pintle/pintle/rpc/api"
@@ -20,6 +24,21 @@ type TreeOrder struct {
 	Umask      int    `json:"umask"`             // the caller's, under which its files are made
 	Program    string `json:"program,omitempty"` // a relative path to be resolved in the worktree
 	Recipe
+}
+
+// Check refuses an order that no verb of ours would give: it may come over the socket.
+func (o TreeOrder) Check() error {
+	switch {
+	case !filepath.IsAbs(o.Repository) || o.Source != "" && !filepath.IsAbs(o.Source):
+		return errors.New("repository and source are absolute paths")
+	case o.Sub != "" && !filepath.IsLocal(o.Sub):
+		return fmt.Errorf("%q is not below the root of the worktree", o.Sub)
+	case len(o.Commit) < 40 || strings.Trim(o.Commit, "0123456789abcdef") != "":
+		return fmt.Errorf("%q is no full name of a commit", o.Commit)
+	case !o.Own && o.Branch == "":
+		return errors.New("which branch is not said")
+	}
+	return nil
 }
 
 // Recipe is what the repository's .pintle.toml says, at the base commit.

@@ -107,6 +107,9 @@ func (s *Supervisor) createWorkspace(ctx context.Context, c api.CreateWorkspace)
 		if err := json.Unmarshal(c.Tree, &e.Tree); err != nil {
 			return nil, api.E(api.CodeParams, "tree: %w", err)
 		}
+		if err := e.Tree.Check(); err != nil {
+			return nil, api.E(api.CodeParams, "tree: %w", err)
+		}
 	}
 	return s.send(ctx, e)
 }
