@@ -107,6 +107,8 @@ func (s *Supervisor) createWorkspace(ctx context.Context, c api.CreateWorkspace)
 		if err := json.Unmarshal(c.Tree, &e.Tree); err != nil {
 			return nil, api.E(api.CodeParams, "tree: %w", err)
 		}
+	}
+	if e.Tree != nil {
 		if err := e.Tree.Check(); err != nil {
 			return nil, api.E(api.CodeParams, "tree: %w", err)
 		}
