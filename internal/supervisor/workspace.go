@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -101,6 +102,9 @@ func (s *Supervisor) restoreWorkspace(ctx context.Context, t api.Target) (any, e
 func (s *Supervisor) createWorkspace(ctx context.Context, c api.CreateWorkspace) (any, error) {
 	if !session.Generated(c.ID) || len(c.ID) != len("w-")+16 || c.ID[0] != 'w' {
 		return nil, api.E(api.CodeParams, "%q is no id of a workspace: w- and 16 hex digits", c.ID)
+	}
+	if !filepath.IsAbs(c.Cwd) {
+		return nil, api.E(api.CodeParams, "cwd %q is not absolute", c.Cwd)
 	}
 	e := record.Errand{Workspace: c.ID, Action: "create", Cwd: c.Cwd, At: time.Now().UTC()}
 	if len(c.Tree) > 0 {
