@@ -121,6 +121,9 @@ func (a *app) archived(id string, done api.Archived, asJSON bool) {
 	if r.Kept != nil && r.Kept.Ref != "" {
 		a.say("%s: kept under %s: %s", id, r.Kept.Ref, keptLine(*r.Kept))
 	}
+	if r.Kept != nil && r.Kept.Ref == "" && len(r.Kept.Files) > 0 {
+		a.say("%s: kept in the state directory: %s", id, strings.Join(r.Kept.Files, ", "))
+	}
 	if r.Cleanup != nil {
 		a.say("%s: %s", id, oneLine(r.Cleanup.Message))
 	}

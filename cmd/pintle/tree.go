@@ -12,6 +12,7 @@ import (
 	"github.com/pintle/pintle/internal/config"
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/internal/supervisor"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/worktree"
 )
@@ -78,8 +79,26 @@ func (f treeFlags) order(a *app, cwd string) (*record.TreeOrder, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := a.alone(o); err != nil {
+		return nil, err
+	}
 	o.Recipe, err = a.recipe(repo.CommonDir, trusted)
 	return &o, err
+}
+
+// alone refuses, if that is asked for, a branch that has a worktree of pintle's. The supervisor looks once more.
+func (a *app) alone(o record.TreeOrder) error {
+	d, err := a.existing()
+	if err != nil || d == nil || o.Reuse != "fail" {
+		return err
+	}
+	for _, t := range supervisor.Worktrees(d) {
+		if t.Repository == o.Repository && t.Branch == o.Branch && (t.State == record.TreeReady || t.State == record.TreeMade) {
+			return api.E(api.CodeOccupied, "--worktree-reuse fail: %s has a worktree: %s", printable(o.Branch), t.Dir).
+				WithNext("--worktree-reuse reuse runs there, new makes another one")
+		}
+	}
+	return nil
 }
 
 // noRepository says why there can be no worktree.
@@ -154,7 +173,7 @@ func elsewhere(branch, at string, err error) error {
 	if err != nil {
 		return refused(err)
 	}
-	return api.E(api.CodeBusy, "--checkout %s: it is checked out in %s", branch, at).
+	return api.E(api.CodeOccupied, "--checkout %s: it is checked out in %s", branch, at).
 		WithNext("run there with -C, give --worktree-reuse reuse if that is a worktree of pintle's, or branch off with --base " + record.Quote(branch))
 }
 

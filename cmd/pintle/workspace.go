@@ -168,6 +168,9 @@ func (v *workspaceCreate) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if v.wanted() && !v.JSON {
+		a.say("workspace %s", c.ID) // who leaves before it is made can look, and archive it
+	}
 	var w api.Workspace
 	if err := a.call(a.ctx, d, nil, api.MethodWsCreate, c, &w); err != nil {
 		return err

@@ -149,6 +149,9 @@ func FindWorkspace(d *state.Dir, id string) (Workspace, error) {
 		return state.Read[Workspace](d, WorkspaceFile(found))
 	}
 	folder, err := Find(d, id)
+	if api.CodeOf(err) == api.CodeNotFound {
+		err = api.E(api.CodeNotFound, "no workspace and no run is called %s", Quote(id)).WithNext("pintle workspace ls -a")
+	}
 	if err != nil {
 		return Workspace{}, err
 	}
@@ -156,9 +159,12 @@ func FindWorkspace(d *state.Dir, id string) (Workspace, error) {
 	if err != nil {
 		return Workspace{}, err
 	}
+	if e.ResultExpired {
+		return Workspace{}, api.E(api.CodeNotFound, "the record of %s has expired, and its workspace with it", e.ID)
+	}
 	w, err := state.Read[Workspace](d, WorkspaceFile(e.Workspace))
 	if errors.Is(err, fs.ErrNotExist) {
-		return w, api.E(api.CodeNotFound, "%s has no workspace: it has not begun", e.ID).WithNext("pintle show " + Quote(e.ID))
+		return w, api.E(api.CodeNotFound, "%s has no workspace: it has not begun, or its worktree could not be had", e.ID).WithNext("pintle show " + Quote(e.ID))
 	}
 	return w, err
 }

@@ -46,7 +46,7 @@ func (c chore) key() string {
 func (c chore) folder() string { return session.Folder(record.Chores, c.key()) }
 
 // each runs the commands one after the other; the first that fails ends it.
-const each = `for c do sh -c "$c" || exit; done`
+const each = `for c do sh -c "$c" || { s=$?; printf 'failed: %s\n' "$c" >&2; exit $s; }; done`
 
 func (c chore) spec() (record.Spec, error) {
 	boot, err := proc.BootID()
@@ -138,7 +138,14 @@ func (r *run) setUp(ctx context.Context, t record.Worktree, env environ.Environm
 		if e.StartedAt != nil {
 			until = e.StartedAt.Add(c.timeout)
 		}
-		r.wait(&api.WaitingFor{Kind: "setup", Names: t.Recipe.Setup, Until: &until})
+		w := &api.WaitingFor{Kind: "setup", Names: t.Recipe.Setup, Until: &until}
+		if r.st.WaitingFor == nil { // ps tells it too
+			r.st.WaitingFor = w
+			if err := r.save(session.Workspace); err != nil {
+				return false, err
+			}
+		}
+		r.wait(w)
 		r.pause(ctx, min(time.Minute, r.left()))
 		r.wait(nil)
 		return false, nil
@@ -229,7 +236,7 @@ func (s *Supervisor) complaint(what string, e api.Execution) string {
 	case e.Cause != nil && e.Cause.Message != "":
 		why = e.Cause.Message
 	}
-	if said := s.lastWords(e.Session); said != "" {
+	if said := strings.Join(strings.Split(s.lastWords(e.Session), "\n"), "; "); said != "" {
 		return fmt.Sprintf("%s failed: %s: %s", what, why, said)
 	}
 	return fmt.Sprintf("%s failed: %s", what, why)

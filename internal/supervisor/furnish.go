@@ -96,6 +96,7 @@ func (r *run) furnish(ctx context.Context, env environ.Environment) (ready bool,
 		return false, err
 	}
 	crash.At("supervisor.set_up")
+	r.st.WaitingFor = nil // on record with the next step
 	return true, r.s.setTree(t.ID, record.TreeReady)
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 
 	"github.com/pintle/pintle/internal/crash"
@@ -18,8 +19,8 @@ import (
 // called again, since the run has not ended on record.
 func (r *run) takeBack() error {
 	w, err := state.Read[record.Workspace](r.s.dir, record.WorkspaceFile(r.st.Workspace))
-	if err != nil {
-		return ignoreAbsent(err)
+	if err != nil && !nowhere(err) {
+		return err
 	}
 	if w.Worktree != "" { // else it was taken back before the kill, or never named
 		if gone, err := r.s.undoTree(w, r.st.Attempt == 1); err != nil || !gone {
@@ -27,10 +28,15 @@ func (r *run) takeBack() error {
 		}
 	}
 	r.st.Cwd, r.st.Worktree, r.st.Branch, r.st.Base, r.st.Head = r.spec.Payload.Cwd, "", "", "", ""
-	return state.Update(r.s.ctx, r.s.dir, record.WorkspaceFile(w.ID), func(w *record.Workspace) error {
-		w.Cwd, w.Root, w.Worktree, w.Branch, w.Base, w.Head = r.spec.Payload.Cwd, "", "", "", "", ""
-		return nil
-	})
+	return r.s.forgetWorkspace(r.st.Workspace)
+}
+
+// forgetWorkspace removes the record of a workspace that has no directory: whoever names it is not led to another one.
+func (s *Supervisor) forgetWorkspace(id string) error {
+	if err := os.Remove(s.dir.Path(record.WorkspaceFile(id))); err != nil {
+		return ignoreAbsent(err)
+	}
+	return state.SyncDir(s.dir.Path("workspaces"))
 }
 
 // undoTree takes a worktree back that this workspace made and nobody else refers to. One that was ready has nobody's work in

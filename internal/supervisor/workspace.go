@@ -229,10 +229,7 @@ func (s *Supervisor) tearDown(id string) error {
 		return err
 	}
 	crash.At("supervisor.torn_down")
-	if err := os.Remove(s.dir.Path(record.WorkspaceFile(id))); err != nil {
-		return err
-	}
-	return state.SyncDir(s.dir.Path("workspaces"))
+	return s.forgetWorkspace(id)
 }
 
 // TreeOf is the worktree that a workspace refers to; without one, the zero value.
