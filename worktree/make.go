@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 // attempts is how often a worktree is begun that a `git worktree prune` of the user's, or one that his gc runs, takes
@@ -81,30 +80,20 @@ func (h *Hold) link(ctx context.Context, t Tree) error {
 	return err
 }
 
-// complete verifies what git made and marks it as whole. Where the files by which git links it say what they should, git is
-// not asked.
+// complete verifies what git made and marks it as whole. Git is asked too: a prune that had made up its mind before the lock
+// was there may have deleted anything of it.
 func complete(ctx context.Context, t Tree, path string) error {
 	a := readAdmin(path)
 	if !a.half(t) || a.tree != t.Dir {
 		return fmt.Errorf("git made another worktree than was asked for, in %s", path)
 	}
-	if head, err := os.ReadFile(filepath.Join(path, "HEAD")); err != nil || strings.TrimSpace(string(head)) != t.head() || !t.Own {
-		if err := verify(ctx, t); err != nil {
-			return err
-		}
+	if err := verify(ctx, t); err != nil {
+		return err
 	}
 	if err := t.marker().write(a.path); err != nil {
 		return err
 	}
 	return unlockOwn(t, a)
-}
-
-// head is what the worktree's HEAD says.
-func (t Tree) head() string {
-	if t.Branch == "" {
-		return t.Commit
-	}
-	return "ref: " + heads + t.Branch
 }
 
 // verify asks git what it made.
