@@ -55,10 +55,10 @@ func (s *Supervisor) undoTree(w record.Workspace, unused bool) (gone bool, err e
 		return true, s.partAll(w.ID) // it was named and never planned: at most another one is referred to
 	case err != nil:
 		return false, err
-	case !slices.Equal(was.Workspaces, []string{w.ID}): // it is others' too
-		return true, s.part(was.ID, w.ID)
 	case was.State == record.TreeReady && !unused:
 		return false, nil
+	case !slices.Equal(was.Workspaces, []string{w.ID}): // it is others' too
+		return true, s.part(was.ID, w.ID)
 	}
 	s.forks.RLock()
 	defer s.forks.RUnlock()
