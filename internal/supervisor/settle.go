@@ -84,6 +84,9 @@ func (r *run) settleUnstarted(e session.Ending, why *api.Cause) (bool, error) {
 			return false, err
 		}
 	}
+	if err := r.s.dislodge(r.st.Workspace); err != nil {
+		return false, err
+	}
 	v := r.verdict(e, why)
 	if r.anothers() {
 		r.st.RuntimeID = newID("x") // a kept process that it never had

@@ -143,3 +143,13 @@ func (s *Supervisor) partAll(workspace string) error {
 	}
 	return nil
 }
+
+// dislodge has a workspace that was never put on record refer to no worktree any more: we were killed in between, and its run
+// ends without having begun.
+func (s *Supervisor) dislodge(workspace string) error {
+	_, err := state.Read[record.Workspace](s.dir, record.WorkspaceFile(workspace))
+	if !nowhere(err) {
+		return err
+	}
+	return s.partAll(workspace)
+}
