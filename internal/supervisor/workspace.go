@@ -75,6 +75,12 @@ func notThere(id string) error {
 // archiveWorkspace archives a workspace, with the session whose it is.
 func (s *Supervisor) archiveWorkspace(ctx context.Context, c api.Archive) (any, error) {
 	w, err := s.workspace(c.ID)
+	folder := ""
+	if api.CodeOf(err) == api.CodeNotFound { // of a run that never had it, and whose archive was begun
+		if e, is, _ := s.errandOf(c.ID); is {
+			w, folder, err = record.Workspace{ID: e.Workspace, Session: e.Session}, e.Folder, nil
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +88,7 @@ func (s *Supervisor) archiveWorkspace(ctx context.Context, c api.Archive) (any, 
 		return nil, err
 	}
 	report, err := s.send(ctx, record.Errand{
-		Workspace: w.ID, Session: w.Session, Action: "archive", Refuse: c.RefuseDirty, Reason: c.Reason, At: time.Now().UTC(),
+		Workspace: w.ID, Session: w.Session, Action: "archive", Folder: folder, Refuse: c.RefuseDirty, Reason: c.Reason, At: time.Now().UTC(),
 	})
 	if err != nil {
 		return nil, err
