@@ -335,6 +335,9 @@ func (s *Supervisor) refuseDirty(ctx context.Context, w record.Workspace) error 
 	s.forks.RLock()
 	defer s.forks.RUnlock()
 	u, err := worktree.FindUnsaved(ctx, t.Dir)
+	if err != nil && !s.whole(t) {
+		return nil //nolint:nilerr // it went meanwhile
+	}
 	if err != nil || u.Empty() {
 		return err
 	}
