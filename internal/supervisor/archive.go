@@ -117,6 +117,9 @@ func (s *Supervisor) archive(ctx context.Context, e record.Errand) (api.Report, 
 	if err != nil {
 		return api.Report{}, err
 	}
+	if w, err = s.workspaceOf(e); err != nil { // what was stopped may have made its worktree since, or taken it back
+		return api.Report{}, err
+	}
 	if e.Refuse { // what ran until now may have left something
 		if err := s.refuseDirty(ctx, w); err != nil {
 			return api.Report{}, errors.Join(err, s.closeSession(e.Session, nil), s.endErrand(w.ID))
@@ -155,10 +158,17 @@ func (s *Supervisor) again(ctx context.Context, w record.Workspace) (api.Report,
 	return left, s.beginErrand(pending)
 }
 
-// workspaceOf reads the errand's workspace; of an execution that ended before it began none is on record.
+// workspaceOf reads the errand's workspace. Of an execution that ended before it began none is on record, and one that was
+// stopped in its set-up has taken it back.
 func (s *Supervisor) workspaceOf(e record.Errand) (record.Workspace, error) {
 	w, err := state.Read[record.Workspace](s.dir, record.WorkspaceFile(e.Workspace))
-	if !nowhere(err) || e.Folder == "" {
+	if !nowhere(err) {
+		return w, err
+	}
+	if _, begun, pendingErr := s.errandOf(e.Workspace); e.Folder == "" && begun {
+		return record.Workspace{Version: record.Version, ID: e.Workspace, Cwd: e.Cwd, Session: e.Session, CreatedAt: e.At}, pendingErr
+	}
+	if e.Folder == "" {
 		return w, err
 	}
 	st, err := record.StatusOf(s.dir, e.Folder)
@@ -210,8 +220,8 @@ func (s *Supervisor) closeSession(id string, at *time.Time) error {
 func (s *Supervisor) runsOf(e record.Errand) []string {
 	sess, err := state.Read[record.Session](s.dir, record.SessionFile(e.Session))
 	runs := slices.Clone(sess.Runs)
-	if err == nil && len(runs) == 0 {
-		runs = s.scan(e.Session) // of before sessions knew theirs
+	if len(runs) == 0 && e.Session != "" && e.Folder == "" || err == nil && len(runs) == 0 {
+		runs = s.scan(e.Session) // of before sessions knew theirs, or of one that is not there before its worktree is
 	}
 	if e.Folder != "" && !slices.Contains(runs, e.Folder) {
 		runs = append(runs, e.Folder)

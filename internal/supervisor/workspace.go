@@ -88,7 +88,7 @@ func (s *Supervisor) archiveWorkspace(ctx context.Context, c api.Archive) (any, 
 		return nil, err
 	}
 	report, err := s.send(ctx, record.Errand{
-		Workspace: w.ID, Session: w.Session, Action: "archive", Folder: folder, Refuse: c.RefuseDirty, Reason: c.Reason, At: time.Now().UTC(),
+		Workspace: w.ID, Session: w.Session, Action: "archive", Folder: folder, Cwd: w.Cwd, Refuse: c.RefuseDirty, Reason: c.Reason, At: time.Now().UTC(),
 	})
 	if err != nil {
 		return nil, err
