@@ -150,3 +150,11 @@ func TestX36_ClaimsDuringArchiving(t *testing.T) {
 		}
 	}
 }
+
+func TestOneIDThatIsListedTwiceIsNotAmbiguous(t *testing.T) {
+	if id, err := only("w-0123", []string{"w-0123456789abcdef", "w-0123456789abcdef"}); err != nil || id != "w-0123456789abcdef" {
+		t.Errorf("%q, %v", id, err)
+	}
+	_, err := only("w-0123", []string{"w-0123456789abcdef", "w-0123456789abcdee"})
+	wantCode(t, err, api.CodeAmbiguous)
+}

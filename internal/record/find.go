@@ -98,6 +98,7 @@ func archivedFolders(d *state.Dir) (folders []string) {
 // only is the one of the ids that a prefix may mean.
 func only(prefix string, ids []string) (string, error) {
 	slices.Sort(ids)
+	ids = slices.Compact(ids) // a directory that is read while a record is replaced may list it twice
 	switch len(ids) {
 	case 0:
 		return "", notFound(prefix)
