@@ -171,17 +171,9 @@ func FindWorkspace(d *state.Dir, id string) (Workspace, error) {
 }
 
 func workspaceID(d *state.Dir, prefix string) (string, error) {
-	entries, err := os.ReadDir(d.Path("workspaces"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("list workspaces: %w", err)
-	}
-	var ids []string
-	for _, entry := range entries {
-		id, ok := strings.CutSuffix(entry.Name(), ".json")
-		if ok && strings.HasPrefix(id, prefix) && session.Generated(id) {
-			ids = append(ids, id)
-		}
-	}
+	ids := slices.DeleteFunc(IDs(d, "workspaces"), func(id string) bool {
+		return !strings.HasPrefix(id, prefix) || !session.Generated(id)
+	})
 	if len(ids) == 0 {
 		return "", api.E(api.CodeNotFound, "no workspace is called %s", Quote(prefix)).WithNext("pintle workspace ls -a")
 	}

@@ -3,11 +3,14 @@ package record
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
 	"github.com/pintle/pintle/worktree"
 )
 
@@ -151,3 +154,16 @@ func ErrandFile(workspace string) string { return "pending/" + workspace + ".jso
 
 // KeptFile is the path of the files of a workspace that never go into git.
 func KeptFile(name string) string { return "kept/" + name + ".tar" }
+
+// IDs are those of the records in a directory that has one file each: workspaces, worktrees, pending. A directory that is
+// read while a record in it is replaced may list it twice; here each is once.
+func IDs(d *state.Dir, dir string) (ids []string) {
+	entries, _ := os.ReadDir(d.Path(dir)) // where there is none, there are none
+	for _, entry := range entries {
+		if id, ok := strings.CutSuffix(entry.Name(), ".json"); ok && !strings.HasPrefix(id, ".") {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}

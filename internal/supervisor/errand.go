@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/pintle/pintle/internal/crash"
@@ -146,10 +145,8 @@ func (s *Supervisor) endErrand(workspace string) error {
 
 // Errands reads what is pending, the unreadable left out: doctor names those.
 func Errands(d *state.Dir) (all []record.Errand) {
-	entries, _ := os.ReadDir(d.Path("pending"))
-	for _, entry := range entries {
-		id, ok := strings.CutSuffix(entry.Name(), ".json")
-		if e, err := state.Read[record.Errand](d, record.ErrandFile(id)); ok && err == nil && !strings.HasPrefix(id, ".") {
+	for _, id := range record.IDs(d, "pending") {
+		if e, err := state.Read[record.Errand](d, record.ErrandFile(id)); err == nil {
 			all = append(all, e)
 		}
 	}

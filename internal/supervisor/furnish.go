@@ -246,12 +246,7 @@ func (s *Supervisor) share(p treePlan) (record.Worktree, error) {
 
 // Worktrees reads the records of worktrees, the unreadable left out: doctor names those.
 func Worktrees(d *state.Dir) (all []record.Worktree) {
-	entries, _ := os.ReadDir(d.Path("worktrees"))
-	for _, entry := range entries {
-		id, ok := strings.CutSuffix(entry.Name(), ".json")
-		if !ok || strings.HasPrefix(id, ".") {
-			continue
-		}
+	for _, id := range record.IDs(d, "worktrees") {
 		if t, err := state.Read[record.Worktree](d, record.WorktreeFile(id)); err == nil {
 			all = append(all, t)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,12 +20,7 @@ import (
 // read is left out: doctor names it.
 func Workspaces(d *state.Dir, all bool) []record.Workspace {
 	list := []record.Workspace{}
-	entries, _ := os.ReadDir(d.Path("workspaces"))
-	for _, entry := range entries {
-		id, ok := strings.CutSuffix(entry.Name(), ".json")
-		if !ok || strings.HasPrefix(id, ".") {
-			continue
-		}
+	for _, id := range record.IDs(d, "workspaces") {
 		w, err := state.Read[record.Workspace](d, record.WorkspaceFile(id))
 		if err == nil && (all || w.ArchivedAt == nil) {
 			list = append(list, w)
