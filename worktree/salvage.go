@@ -42,8 +42,12 @@ func (h *Hold) salvage(ctx context.Context, a admin, ref string) (Kept, error) {
 		out, err := h.run(ctx, h.repository, []string{"--git-dir=" + a.path}, args)
 		return strings.TrimSpace(string(out)), err
 	}
-	if k.Head, err = at("rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err != nil {
-		return k, nil //nolint:nilerr // it had no commit
+	k.Head, err = at("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+	if refused(err, 1) {
+		return k, nil // it had no commit
+	}
+	if err != nil {
+		return k, err // else what only it has would go with it
 	}
 	commit, staged := k.Head, false
 	if tree, err := at("write-tree"); err == nil { // with conflicts there is none

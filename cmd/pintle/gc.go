@@ -196,7 +196,10 @@ func weigh(path string) (sum int64) {
 // results are those of runs that were archived so long ago: a tombstone of each stays (X36). Their sessions' journals go with
 // the last of them.
 func (a *app) results(d *state.Dir, before time.Time) (found []waste) {
-	rows, _ := record.Expirable(d, before)
+	rows, err := record.Expirable(d, before)
+	if err != nil {
+		a.tell(err) // of those that can be read the results go all the same
+	}
 	for _, row := range rows {
 		hash := record.Hash(row.Folder)
 		bytes, err := record.Expire(a.ctx, d, hash, true)
