@@ -93,7 +93,7 @@ type Worktree struct {
 	Umask      int      `json:"umask"` // under which git makes files in it, and in its repository
 	// Environment is what of the environment of who made it may be stored: clean-up gets that.
 	Environment Environment `json:"environment,omitzero"`
-	// Kept is where its work was kept, and As the workspace under whose name, before the directory goes.
+	// Kept is where its work was kept, and As the workspace under whose name: the first of them that was archived.
 	Kept *worktree.Kept `json:"kept,omitempty"`
 	As   string         `json:"as,omitempty"`
 	// Past is where its work was kept before it was restored. It stays there until gc removes it.

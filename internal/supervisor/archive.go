@@ -324,7 +324,9 @@ func (s *Supervisor) tellArchived(e record.Errand, report api.Report) error {
 		data["removed"] = report.Worktree
 	}
 	if !s.toldLast(b, e) {
-		err = b.append([]journal.Event{event("archived", data)}, journal.Commit{}, true)
+		told := event("archived", data)
+		told.Session = e.Session
+		err = b.append([]journal.Event{told}, journal.Commit{}, true)
 	}
 	return errors.Join(err, b.close())
 }

@@ -341,6 +341,9 @@ func (s *Supervisor) refer(id, workspace string) error {
 		if !slices.Contains(t.Workspaces, workspace) {
 			t.Workspaces = append(t.Workspaces, workspace)
 		}
+		if t.As == workspace {
+			t.As = "" // it is archived no more
+		}
 		return nil
 	})
 }

@@ -100,9 +100,11 @@ func (s *Supervisor) unrefer(w record.Workspace) (t record.Worktree, err error) 
 			return errGone
 		}
 		rec.Workspaces = slices.DeleteFunc(rec.Workspaces, func(id string) bool { return id == w.ID })
+		if rec.State != record.TreeGone && rec.State != record.TreeComing {
+			rec.As = cmp.Or(rec.As, w.ID) // the first that is archived
+		}
 		if len(rec.Workspaces) == 0 && rec.State != record.TreeGone && rec.State != record.TreeComing {
 			rec.State = record.TreeLeaving
-			rec.As = cmp.Or(rec.As, w.ID)
 		}
 		t = *rec
 		return nil

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/pintle/pintle/internal/crash"
 	"github.com/pintle/pintle/internal/record"
@@ -132,15 +133,36 @@ func (s *Supervisor) part(id, workspace string) error {
 	})
 }
 
-// partAll takes a workspace out of all worktrees that it refers to without saying so: we were killed in between.
+// partAll takes a workspace out of all worktrees that it refers to without saying so: we were killed in between. If it was
+// the last one in a worktree whose others are archived, that goes now.
 func (s *Supervisor) partAll(workspace string) error {
 	for _, t := range Worktrees(s.dir) {
 		if slices.Contains(t.Workspaces, workspace) {
-			if err := s.part(t.ID, workspace); err != nil {
+			if err := s.partLast(t, workspace); err != nil {
 				return err
 			}
 		}
 	}
+	return nil
+}
+
+func (s *Supervisor) partLast(t record.Worktree, workspace string) error {
+	switch {
+	case len(t.Workspaces) > 1:
+		return s.part(t.ID, workspace)
+	case t.As == "": // whoever made it has left it without an archive
+		_, err := s.undoTree(record.Workspace{ID: workspace, Worktree: t.ID}, true)
+		return err
+	}
+	// On record before, so that it is found: until the reference is gone it only finds that there is one.
+	e := record.Errand{Workspace: t.As, Action: "remove", At: time.Now().UTC()}
+	if err := s.beginErrand(e); err != nil {
+		return err
+	}
+	if err := s.part(t.ID, workspace); err != nil {
+		return err
+	}
+	s.dispatch(e)
 	return nil
 }
 
