@@ -82,3 +82,37 @@ func FuzzReader(f *testing.F) {
 		}
 	})
 }
+
+// Backwards comes what comes forwards, as long as nothing stands where it does not belong.
+func FuzzBack(f *testing.F) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, data []byte, before uint16) {
+		dir := memory(t)
+		if err := os.WriteFile(dir+"/"+segmentName(1), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		all, got := readAll(t, dir, 0), backwards(t, dir, 0)
+		if diff := cmp.Diff(all, got); diff != "" && ascending(data) {
+			t.Fatal(diff)
+		}
+		last := uint64(0)
+		for _, e := range backwards(t, dir, uint64(before)) {
+			if e.Seq <= last || before > 0 && e.Seq >= uint64(before) {
+				t.Fatalf("before %d came %d, before %d", before, last, e.Seq)
+			}
+			last = e.Seq
+		}
+	})
+}
+
+func ascending(data []byte) bool {
+	last := uint64(0)
+	for line := range bytes.Lines(data) {
+		e, err := parse(bytes.TrimSuffix(line, []byte("\n")))
+		if err == nil && e.Seq <= last {
+			return false
+		}
+		last = max(last, e.Seq)
+	}
+	return true
+}

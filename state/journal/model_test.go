@@ -134,6 +134,32 @@ func (m *model) check(t *rapid.T) {
 			t.Fatalf("sequence %d behind %d", got[i].Seq, got[i-1].Seq)
 		}
 	}
+	m.checkBack(t, after)
+}
+
+// checkBack compares what else reads with the model.
+func (m *model) checkBack(t *rapid.T, before uint64) {
+	var all, want, got []Event
+	for _, a := range m.appends {
+		all = append(all, a.events...)
+	}
+	for _, e := range slices.Backward(all) {
+		if before == 0 || e.Seq < before {
+			want = append(want, e)
+		}
+	}
+	for e, err := range Back(m.dir, before) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, e)
+	}
+	if !reflect.DeepEqual(want, got) {
+		t.Fatalf("before %d (-want +got)\n%s", before, cmp.Diff(want, got))
+	}
+	if found, err := Scan(m.dir, clock(), event("").Type); err != nil || !reflect.DeepEqual(all, found) {
+		t.Fatalf("scanned: %v (-want +got)\n%s", err, cmp.Diff(all, found))
+	}
 }
 
 func (m *model) last() (seqs []uint64) {
