@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"sync"
@@ -25,7 +24,7 @@ type Peer struct {
 	hello  bool
 	ended  bool // no request begins any more
 	value  any
-	cancel map[jsonrpc2.ID]context.CancelFunc
+	cancel map[jsonrpc2.ID]*inFlight
 	calls  sync.WaitGroup
 }
 
@@ -36,7 +35,7 @@ func newPeer(s *Server, conn net.Conn, uid int) *Peer {
 	}
 	p := &Peer{
 		srv: s, conn: conn, uid: uid, stream: newStream(conn, timeout),
-		slots: make(chan struct{}, MaxInFlight), cancel: map[jsonrpc2.ID]context.CancelFunc{},
+		slots: make(chan struct{}, MaxInFlight), cancel: map[jsonrpc2.ID]*inFlight{},
 	}
 	p.stream.refuse, p.stream.frame = p.refuse, p.frame
 	return p

@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"runtime/debug"
 	"time"
 
@@ -73,8 +74,34 @@ func (p *Peer) begin(ctx context.Context, r *jsonrpc2.Request) (context.Context,
 	if r.Notif {
 		return ctx, true
 	}
-	ctx, p.cancel[r.ID] = context.WithCancel(ctx)
+	f := &inFlight{}
+	ctx, f.cancel = context.WithCancel(context.WithValue(ctx, asked{}, f))
+	p.cancel[r.ID] = f
 	return ctx, true
+}
+
+// inFlight is a request that has had no answer.
+type inFlight struct{ cancel context.CancelFunc }
+
+// asked is the key of the request in a handler's context.
+type asked struct{}
+
+// Dismiss answers all requests in flight with why, but for the one that ctx is of, ends their contexts, and has none
+// begin any more: what their handlers still say goes nowhere. It does not wait for the peer: who does not read will
+// not hear of it. The caller closes the peer.
+func (p *Peer) Dismiss(ctx context.Context, why error) {
+	p.mu.Lock()
+	p.ended = true
+	pending := maps.Clone(p.cancel)
+	maps.DeleteFunc(pending, func(_ jsonrpc2.ID, f *inFlight) bool { return f == ctx.Value(asked{}) })
+	maps.DeleteFunc(p.cancel, func(id jsonrpc2.ID, _ *inFlight) bool { return pending[id] != nil })
+	p.mu.Unlock()
+	for id, f := range pending {
+		if line, err := encode(answer{ID: id, Error: toWire(why)}); err == nil {
+			_ = p.stream.out.enqueue(line)
+		}
+		f.cancel()
+	}
 }
 
 // finish waits for all handlers and for the queue's writer.
@@ -93,8 +120,8 @@ func (p *Peer) abandon(r *jsonrpc2.Request) {
 	}
 	if r.Params != nil && json.Unmarshal(*r.Params, &params) == nil {
 		p.mu.Lock()
-		if cancel, ok := p.cancel[params.ID]; ok {
-			cancel()
+		if f, ok := p.cancel[params.ID]; ok {
+			f.cancel()
 		}
 		p.mu.Unlock()
 	}
@@ -110,20 +137,31 @@ func (p *Peer) carryOut(ctx context.Context, r *jsonrpc2.Request) {
 	if err != nil {
 		refusal = refusalOf(ctx, err)
 	}
-	p.forget(r) // before the answer: the peer may use the id again once it has it
-	if !r.Notif {
+	then, followed := result.(Then)
+	if followed {
+		result = then.Result
+	}
+	if p.forget(r) { // before the answer: the peer may use the id again once it has it
 		p.reply(r, result, refusal)
+	}
+	if followed && err == nil {
+		then.Do()
 	}
 }
 
-func (p *Peer) forget(r *jsonrpc2.Request) {
+// forget reports whether the request is still to be answered.
+func (p *Peer) forget(r *jsonrpc2.Request) bool {
 	if r.Notif {
-		return
+		return false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cancel[r.ID]()
-	delete(p.cancel, r.ID)
+	f, ok := p.cancel[r.ID]
+	if ok {
+		f.cancel()
+		delete(p.cancel, r.ID)
+	}
+	return ok
 }
 
 // call is the handler's call. A panic in it is an error of that request alone; what it was is ours to know.

@@ -30,6 +30,14 @@ type Handler interface {
 	Handle(ctx context.Context, p *Peer, method string, params json.RawMessage) (any, error)
 }
 
+// Then is a handler's result with what is to be done once its answer has been given. Of a peer that was not greeted when
+// it asked nothing further is begun before Do returns: so a notification can follow the answer to a hello, with nothing in
+// between (C7). Do must return soon.
+type Then struct {
+	Result any
+	Do     func()
+}
+
 // HandlerFunc is a function as a Handler.
 type HandlerFunc func(ctx context.Context, p *Peer, method string, params json.RawMessage) (any, error)
 
@@ -51,6 +59,8 @@ type Server struct {
 	// OnFrame takes a greeted peer's binary frame, in order, and must return soon; its error is told to the
 	// peer. Without it every frame is refused so. A frame before the greeting closes with 4002 (C13).
 	OnFrame func(p *Peer, frame []byte) error
+	// Gone is told of each peer whose connection has ended, when all its handlers have returned.
+	Gone func(p *Peer)
 	// Log is told of panics in handlers. Without it package log is.
 	Log func(format string, args ...any)
 
@@ -87,6 +97,9 @@ func (s *Server) Serve(ctx context.Context, conn net.Conn) error {
 	p.stream.out.end()
 	_ = c.Close() // ends the contexts of all requests
 	p.finish()
+	if s.Gone != nil {
+		s.Gone(p)
+	}
 	return nil
 }
 
