@@ -24,14 +24,14 @@ func (s *Supervisor) Handle(ctx context.Context, p *rpc.Peer, method string, par
 	case method == api.MethodPing:
 		return struct{}{}, nil
 	case method == api.MethodHello:
-		return call(ctx, params, func(ctx context.Context, h api.Hello) (any, error) { return s.hello(p, h) })
+		return call(ctx, params, func(ctx context.Context, h api.Hello) (any, error) { return s.hello(ctx, p, h) })
 	case !p.Greeted():
 		p.Close(rpc.CloseHello, "hello expected")
 		return nil, api.E(api.CodeHello, "hello expected")
 	}
 	switch method {
 	case api.MethodGoodbye:
-		p.Close(rpc.CloseGoing, "goodbye")
+		s.goodbye(ctx, p)
 		return nil, nil
 	case api.MethodCreate:
 		return call(ctx, params, s.create)
@@ -91,20 +91,6 @@ func coded(err error) error {
 		}
 	}
 	return err
-}
-
-func (s *Supervisor) hello(p *rpc.Peer, h api.Hello) (any, error) {
-	if h.Protocol != api.ProtocolVersion {
-		p.Close(rpc.CloseProtocol, "protocol version")
-		return nil, api.E(api.CodeRequest, "protocol version %d is not spoken here, %d is", h.Protocol, api.ProtocolVersion)
-	}
-	if h.Client == "" || !p.Greet() {
-		p.Close(rpc.CloseHello, "one hello with a client id")
-		return nil, api.E(api.CodeHello, "one hello with a client id is expected")
-	}
-	return api.Welcome{
-		Protocol: api.ProtocolVersion, Version: s.o.Version, Server: s.dir.HomeID(), Epoch: s.self.Epoch,
-	}, nil
 }
 
 // create has a recorded order carried out. It answers once the attempt has its ids on record (X1), or waits for

@@ -49,7 +49,7 @@ func standIn(t *testing.T, home string) *Supervisor {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	return &Supervisor{
+	s := &Supervisor{
 		o: Options{
 			Dir: d, Config: config.Default(), Providers: map[string]providers.Provider{command.Name: command.Provider()},
 		},
@@ -58,6 +58,9 @@ func standIn(t *testing.T, home string) *Supervisor {
 		books: map[string]*book{}, kept: map[string]*keeper{}, attends: map[string]presence{}, asks: map[string]string{},
 		slots: newSlots(0),
 	}
+	s.clients = newRegistry(ctx, d, s.log, systemClock{}, s.clientGone)
+	t.Cleanup(s.clients.close)
+	return s
 }
 
 // order records an order that change may alter, and returns its run with nothing done for it yet.

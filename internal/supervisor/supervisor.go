@@ -71,10 +71,12 @@ type Supervisor struct {
 	trees    map[string]chan struct{} // by worktree: who is changing it has put something in
 	asks     map[string]string        // by permission: the folder of whose agent asks, from before that is told
 	slots    *slots
-	clients  int
+	conns    int
 	stopping bool // ends all runtimes; takes no work
 	used     time.Time
 	work     sync.WaitGroup
+
+	clients *registry
 }
 
 // brought is the environment that came with the order of an attempt.
@@ -116,6 +118,7 @@ func Run(ctx context.Context, o Options) error {
 		slots:   newSlots(o.Config.Limits.Running),
 		errands: map[string]*errand{},
 	}
+	s.clients = newRegistry(ctx, o.Dir, s.log, systemClock{}, s.clientGone)
 	if s.lock, err = os.Stat(o.Dir.Path(LockFile)); err != nil {
 		return fmt.Errorf("supervisor: %w", err)
 	}
@@ -216,6 +219,7 @@ func (s *Supervisor) serve(listener net.Listener) error {
 	if err := s.reconcile(); err != nil {
 		return err
 	}
+	s.clients.load()
 	if s.o.Ready != nil {
 		s.o.Ready()
 	}
@@ -237,6 +241,7 @@ func (s *Supervisor) serve(listener net.Listener) error {
 		}
 	}
 	s.work.Wait()
+	s.clients.close()
 	s.log.Printf("supervisor %d: leaves", s.self.PID)
 	return nil
 }
@@ -273,7 +278,7 @@ func (s *Supervisor) admits() bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.clients < limit
+	return s.conns < limit
 }
 
 // helloTimeout is how long a connection may take to say hello (C4).
@@ -282,7 +287,7 @@ const helloTimeout = 15 * time.Second
 func (s *Supervisor) serveConn(conn net.Conn) {
 	s.count(1)
 	defer s.count(-1)
-	server := &rpc.Server{Handler: s, Hello: helloTimeout, Log: s.log.Printf}
+	server := &rpc.Server{Handler: s, Hello: helloTimeout, Log: s.log.Printf, Gone: s.clients.lost}
 	if err := server.Serve(s.ctx, conn); err != nil {
 		s.log.Printf("connection: %v", err)
 	}
@@ -291,6 +296,6 @@ func (s *Supervisor) serveConn(conn net.Conn) {
 func (s *Supervisor) count(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.clients += n
+	s.conns += n
 	s.used = time.Now()
 }

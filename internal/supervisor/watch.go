@@ -124,9 +124,10 @@ func (s *Supervisor) idle() bool { return s.quiet() >= time.Duration(s.o.Config.
 
 // quiet is how long nothing has been going on.
 func (s *Supervisor) quiet() time.Duration {
+	awaited := s.clients.busy()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.clients > 0 || len(s.runs) > 0 || len(s.kept) > 0 || len(s.errands) > 0 {
+	if awaited || s.conns > 0 || len(s.runs) > 0 || len(s.kept) > 0 || len(s.errands) > 0 {
 		s.used = time.Now()
 	}
 	return time.Since(s.used)
@@ -139,7 +140,7 @@ const (
 
 // clean removes the temporary files of writes that were interrupted by a kill.
 func (s *Supervisor) clean() {
-	dirs := []string{".", "workspaces", "worktrees", "pending", "trusted"}
+	dirs := []string{".", "workspaces", "worktrees", "pending", "trusted", "clients"}
 	for _, parent := range []string{"executions", "sessions"} {
 		entries, _ := os.ReadDir(s.dir.Path(parent))
 		for _, e := range entries {
