@@ -15,7 +15,7 @@ func (s *Supervisor) hello(ctx context.Context, p *rpc.Peer, h api.Hello) (any, 
 	case h.Protocol != api.ProtocolVersion:
 		p.Close(rpc.CloseProtocol, "protocol version")
 		return nil, api.E(api.CodeRequest, "protocol version %d is not spoken here, %d is", h.Protocol, api.ProtocolVersion)
-	case !named(h.Client) || p.Greeted():
+	case !clientNamed(h.Client) || p.Greeted():
 		p.Close(rpc.CloseHello, "one hello with a client id")
 		return nil, api.E(api.CodeHello, "one hello with a client id is expected")
 	}

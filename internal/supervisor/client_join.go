@@ -30,8 +30,8 @@ var errToken = errors.New("resume token")
 // errAgain says that a client has ended while somebody waited for it: its id has to be looked up once more.
 var errAgain = errors.New("look again")
 
-// named reports whether an id can be a client's. It is printed to terminals and logs.
-func named(id string) bool {
+// clientNamed reports whether an id can be a client's. It is printed to terminals and logs.
+func clientNamed(id string) bool {
 	return strings.TrimSpace(id) != "" && utf8.RuneCountInString(id) <= maxClientID && !strings.ContainsFunc(id, unicode.IsControl)
 }
 
@@ -77,7 +77,7 @@ func (r *registry) enter(id string) *client {
 func (r *registry) joinAs(ctx context.Context, c *client, p *rpc.Peer, h api.Hello, grace time.Duration) (api.Welcome, error) {
 	c.turn.Lock()
 	now := r.phaseOf(c)
-	if now == ended { // it does not come back: what was its own must not become a namesake's
+	if now == clientEnded { // it does not come back: what was its own must not become a namesake's
 		c.turn.Unlock()
 		if err := r.finish(c); err != nil {
 			return api.Welcome{}, err
@@ -86,19 +86,19 @@ func (r *registry) joinAs(ctx context.Context, c *client, p *rpc.Peer, h api.Hel
 	}
 	defer c.turn.Unlock()
 	switch now {
-	case gone:
+	case clientGone:
 		return api.Welcome{}, errAgain
-	case living:
+	case clientLiving:
 		return r.resume(ctx, c, p, h, grace)
 	}
 	return r.arrive(ctx, c, p, h, grace)
 }
 
 // phaseOf is where a client is now. Its time counts, and not whether a busy machine has come to the timer.
-func (r *registry) phaseOf(c *client) phase {
+func (r *registry) phaseOf(c *client) clientPhase {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c.phase == living && !c.until.IsZero() && !r.clock.Now().Before(c.until) {
+	if c.phase == clientLiving && !c.until.IsZero() && !r.clock.Now().Before(c.until) {
 		c.end()
 	}
 	return c.phase
@@ -159,11 +159,11 @@ func (r *registry) resume(ctx context.Context, c *client, p *rpc.Peer, h api.Hel
 func (r *registry) attach(c *client, p *rpc.Peer, h api.Hello, grace time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c.phase > living {
+	if c.phase > clientLiving {
 		return false
 	}
 	c.disarm()
-	c.phase, c.until, c.grace, c.capabilities = living, time.Time{}, grace, h.Capabilities
+	c.phase, c.until, c.grace, c.capabilities = clientLiving, time.Time{}, grace, h.Capabilities
 	c.peers[p], r.byPeer[p] = false, c
 	delete(r.unreadable, record.ClientFile(c.id))
 	return true
@@ -181,7 +181,7 @@ func (r *registry) welcomed(p *rpc.Peer) {
 // drop forgets a client; the caller holds the registry's mutex.
 func (r *registry) drop(c *client) {
 	c.disarm()
-	c.phase, c.until = gone, time.Time{}
+	c.phase, c.until = clientGone, time.Time{}
 	if r.byID[c.id] == c {
 		delete(r.byID, c.id)
 	}

@@ -37,7 +37,7 @@ func (r *registry) detach(p *rpc.Peer) *client {
 		return nil
 	}
 	delete(c.peers, p)
-	if len(c.peers) > 0 || c.phase != living || r.closed || r.ctx.Err() != nil {
+	if len(c.peers) > 0 || c.phase != clientLiving || r.closed || r.ctx.Err() != nil {
 		return nil
 	}
 	if c.grace == 0 {
@@ -62,7 +62,7 @@ func (r *registry) await(c *client) {
 func (r *registry) expire(c *client, timer int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c.timer != timer || c.phase != living {
+	if c.timer != timer || c.phase != clientLiving {
 		return false
 	}
 	c.end()
@@ -72,7 +72,7 @@ func (r *registry) expire(c *client, timer int) bool {
 // end is the end of a client, from which nothing leads back; the caller holds the registry's mutex.
 func (c *client) end() {
 	c.disarm()
-	c.phase, c.until = ended, time.Time{}
+	c.phase, c.until = clientEnded, time.Time{}
 }
 
 // goodbye ends the client of a connection at once, whatever others it has (C15): they are returned, with p. What it held is
@@ -84,7 +84,7 @@ func (r *registry) goodbye(p *rpc.Peer) (peers []*rpc.Peer, finish func()) {
 	if c == nil {
 		return []*rpc.Peer{p}, func() {}
 	}
-	if c.phase == living {
+	if c.phase == clientLiving {
 		c.end()
 	}
 	for other := range c.peers {

@@ -37,7 +37,7 @@ func (r *registry) load() {
 
 // restore is a client as its record says; the caller holds the registry's mutex.
 func (r *registry) restore(c *client, rec record.Client) {
-	c.phase, c.onFile = living, true
+	c.phase, c.onFile = clientLiving, true
 	c.tokenHash, c.createdAt, c.sessions = rec.TokenHash, rec.CreatedAt, rec.Sessions
 	c.grace = time.Duration(min(max(rec.GraceMs, 0), maxGrace.Milliseconds())) * time.Millisecond
 	delete(r.unreadable, record.ClientFile(c.id))
@@ -122,7 +122,7 @@ func (r *registry) change(ctx context.Context, id string, f func([]string) []str
 	c.turn.Lock()
 	defer c.turn.Unlock()
 	r.mu.Lock()
-	was, grace, lives := c.sessions, c.grace, c.phase == living
+	was, grace, lives := c.sessions, c.grace, c.phase == clientLiving
 	r.mu.Unlock()
 	if !lives {
 		return ended
@@ -137,7 +137,7 @@ func (r *registry) change(ctx context.Context, id string, f func([]string) []str
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c.sessions = sessions
-	if c.phase != living { // it ended meanwhile: whoever frees its leases waits for the turn, and looks there too
+	if c.phase != clientLiving { // it ended meanwhile: whoever frees its leases waits for the turn, and looks there too
 		return ended
 	}
 	return nil
@@ -149,7 +149,7 @@ func (r *registry) condemn(c *client) (sessions []string, done bool) {
 	c.turn.Lock()
 	defer c.turn.Unlock()
 	r.mu.Lock()
-	sessions, done = c.sessions, c.phase == gone
+	sessions, done = c.sessions, c.phase == clientGone
 	r.mu.Unlock()
 	if done || !c.onFile || len(sessions) == 0 { // where nothing is to be freed, its removal is the mark
 		return sessions, done

@@ -60,10 +60,10 @@ type client struct {
 	onFile    bool
 
 	// What follows is under the registry's mutex; grace and sessions are changed with the turn only.
-	phase        phase
+	phase        clientPhase
 	grace        time.Duration
-	capabilities json.RawMessage // as the last hello gave them
-	sessions     []string        // sorted
+	capabilities json.RawMessage    // as the last hello gave them
+	sessions     []string           // sorted
 	peers        map[*rpc.Peer]bool // false: not welcomed yet
 	until        time.Time          // the end of its grace; zero while it is connected
 	stop         func() bool        // the timer's
@@ -71,14 +71,14 @@ type client struct {
 	failure      string             // of the last try to free its leases
 }
 
-// phase is where a client is in its life, which goes in this order.
-type phase int
+// clientPhase is where a client is in its life, which goes in this order.
+type clientPhase int
 
 const (
-	arriving phase = iota // its first hello is being carried out
-	living                // connected or in grace
-	ended                 // its leases are being freed
-	gone                  // its id is free
+	clientArriving clientPhase = iota // its first hello is being carried out
+	clientLiving                      // connected or in grace
+	clientEnded                       // its leases are being freed
+	clientGone                        // its id is free
 )
 
 func newRegistry(ctx context.Context, d *state.Dir, l *log.Logger, c clock,
@@ -102,7 +102,7 @@ func (r *registry) peersOf(id string) (peers []*rpc.Peer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.byID[id]
-	if c == nil || c.phase != living {
+	if c == nil || c.phase != clientLiving {
 		return nil
 	}
 	for p, welcome := range c.peers {
@@ -120,10 +120,10 @@ func (r *registry) state(id string) (connected bool, graceUntil time.Time, live 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.byID[id]
-	if c == nil || c.phase == arriving {
+	if c == nil || c.phase == clientArriving {
 		return false, time.Time{}, r.unreadable[record.ClientFile(id)]
 	}
-	return c.phase == living && len(c.peers) > 0, c.until, c.phase == living
+	return c.phase == clientLiving && len(c.peers) > 0, c.until, c.phase == clientLiving
 }
 
 // busy reports whether a client may come back, or holds something: a supervisor that left would be started again for it.
@@ -131,7 +131,7 @@ func (r *registry) busy() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.byID {
-		if c.phase == ended || len(c.sessions) > 0 || !c.until.IsZero() {
+		if c.phase == clientEnded || len(c.sessions) > 0 || !c.until.IsZero() {
 			return true
 		}
 	}
