@@ -74,7 +74,8 @@ type Provider struct {
 type Agent interface {
 	Fold
 	// Begin takes an order in. The first opens the conversation, before anything is received; each later one is its next
-	// turn, and is given once the one before has ended (About.End).
+	// turn, and is given once the one before has ended (About.End). One that is to open the conversation only ends as
+	// completed once that stands, with no prompt given.
 	Begin(Order) []Frame
 	// Interrupt has the turn end as soon as the agent can. It may be called again.
 	Interrupt() []Frame
@@ -90,6 +91,7 @@ type Order struct {
 	// agent's begin with it, and the names of permissions are made from it.
 	Turn         string `json:"turn"`
 	Prompt       string `json:"prompt"`
+	Open         bool   `json:"open,omitempty"` // the conversation is to be opened, and nothing else: no prompt
 	Cwd          string `json:"cwd"`
 	Model        string `json:"model,omitempty"`
 	Conversation string `json:"conversation,omitempty"` // the agent's own id of the one that goes on; "": a new one

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/providers"
 )
@@ -211,6 +213,83 @@ func TestOpening_GoalsAreOff(t *testing.T) {
 	}
 	if got := string(encode(resumes(t, "", readOnly).last().Params["config"])); got != `{"features":{"goals":false}}` {
 		t.Error(got)
+	}
+}
+
+// Only the conversation is opened: no prompt is given, and nothing is confirmed. What is ordered next is its first turn.
+func TestOpening_WithoutAPrompt(t *testing.T) {
+	for name, conversation := range map[string]string{"new": "", "goes on": "T"} {
+		t.Run(name, func(t *testing.T) {
+			k := newTalk(t)
+			k.begin(providers.Order{Turn: "t1", Open: true, Cwd: "/dir", Conversation: conversation})
+			k.replies(greeting)
+			if conversation != "" {
+				k.replies(`{"config":{}}`)
+				k.replies(`{"thread":{"id":"P"},` + readOnly + `}`)
+			}
+			k.replies(`{"thread":{"id":"T"},"model":"m",` + readOnly + `}`)
+			k.wantEnd(session.Completed, "", "")
+			want := providers.About{Conversation: "T", Model: "m", Version: Tested, Ready: true, End: &providers.End{Outcome: session.Completed}}
+			if diff := cmp.Diff(want, k.About()); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			k.begin(providers.Order{Turn: "t2", Prompt: "x", Cwd: "/dir"})
+			if m := k.last(); m.Method != "turn/start" || m.Params["threadId"] != "T" {
+				t.Errorf("%+v", m)
+			}
+			k.runs("U")
+			k.ends("U", "completed")
+			k.wantEnd(session.Completed, "", "")
+		})
+	}
+}
+
+// A conversation without a turn is kept nowhere once its process is gone (R1).
+func TestR1_OpeningReplacesWhatWasNotKept(t *testing.T) {
+	k := newTalk(t)
+	k.begin(providers.Order{Turn: "t1", Open: true, Cwd: "/dir", Conversation: "T"})
+	k.replies(greeting)
+	k.replies(`{"config":{}}`)
+	k.replies(`{"thread":{"id":"P"},` + readOnly + `}`)
+	k.refuses("no rollout found for thread id T")
+	k.wantTold("conversation_replaced", `{"was":"T","why":"no rollout found for thread id T"}`)
+	k.replies(`{"thread":{"id":"N"}}`)
+	k.wantEnd(session.Completed, "", "")
+	if a := k.About(); a.Conversation != "N" || a.Confirmed || a.Prompt != "" {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestR1_OpeningAnotherThreadIsAFailure(t *testing.T) {
+	k := newTalk(t)
+	k.begin(providers.Order{Turn: "t1", Open: true, Cwd: "/dir", Conversation: "T"})
+	k.replies(greeting)
+	k.replies(`{"config":{}}`)
+	k.replies(`{"thread":{"id":"P"},` + readOnly + `}`)
+	k.replies(`{"thread":{"id":"Z"},` + readOnly + `}`)
+	k.wantEnd(session.Failed, "protocol", "the thread Z in place of T")
+}
+
+func TestOpening_InterruptedWithoutAPrompt(t *testing.T) {
+	k := newTalk(t)
+	k.begin(providers.Order{Turn: "t1", Open: true, Cwd: "/dir"})
+	wantFrames(t, k.interrupts())
+	k.replies(greeting)
+	k.replies(`{"thread":{"id":"T"}}`)
+	k.wantEnd(session.Cancelled, "cancelled", "interrupted")
+}
+
+// Where the conversation stands already, an opening has nothing to do.
+func TestOpening_OfWhatIsOpen(t *testing.T) {
+	k := newTalk(t)
+	k.opens()
+	k.runs("U")
+	k.ends("U", "completed")
+	before := len(k.frames)
+	k.begin(providers.Order{Turn: "t2", Open: true, Cwd: "/dir"})
+	k.wantEnd(session.Completed, "", "")
+	if a := k.About(); len(k.frames) != before || a.Confirmed || a.Prompt != "" {
+		t.Errorf("%+v, %s", a, joined(k.frames[before:]))
 	}
 }
 

@@ -9,10 +9,14 @@ import (
 	"github.com/pintle/pintle/providers"
 )
 
-// prompt gives the prompt, unless the turn was interrupted before it was given.
+// prompt gives the prompt, unless the turn was interrupted before it was given, or there is none to give.
 func (f *fold) prompt() {
-	if f.Stop {
+	switch {
+	case f.Stop:
 		f.finish(session.Cancelled, "cancelled", "interrupted before the prompt was given")
+		return
+	case f.Order.Open:
+		f.finish(session.Completed, "", "")
 		return
 	}
 	f.Prompt = f.next()

@@ -58,21 +58,28 @@ const most = 1_000
 
 func check(t testing.TB, p providers.Provider, output []byte, sizes ...int) {
 	t.Helper()
+	whole := len(output) + 1
 	for _, interrupt := range []int{0, 1 + bytes.Count(output, []byte("\n"))/2} {
-		want := feed(t, p, output, run{size: len(output) + 1, interrupt: interrupt})
+		want := feed(t, p, output, run{size: whole, interrupt: interrupt})
 		for _, size := range sizes {
 			if len(output)/size > most {
 				size = 1 + len(output)/most
 			}
-			for _, again := range []bool{false, true} {
-				r := run{size: size, again: again, interrupt: interrupt}
-				if got := feed(t, p, output, r); !reflect.DeepEqual(want, got) {
-					t.Errorf("%+v (-want +got)\n%s", r, cmp.Diff(want, got))
-				}
-			}
+			same(t, p, output, want, run{size: size, interrupt: interrupt}, run{size: size, interrupt: interrupt, again: true})
 		}
 		if _, spoken := restore(t, p, nil).(providers.Agent); !spoken {
 			return
+		}
+	}
+	same(t, p, output, feed(t, p, output, run{size: whole, open: true}), run{size: whole, open: true, again: true})
+}
+
+// same wants a fold that is given an output in other ways to make the same of it.
+func same(t testing.TB, p providers.Provider, output []byte, want result, ways ...run) {
+	t.Helper()
+	for _, r := range ways {
+		if got := feed(t, p, output, r); !reflect.DeepEqual(want, got) {
+			t.Errorf("%+v (-want +got)\n%s", r, cmp.Diff(want, got))
 		}
 	}
 }
@@ -82,6 +89,7 @@ type run struct {
 	size      int  // of the pieces, in bytes
 	again     bool // every frame gets a fold that is restored from the state of the one before
 	interrupt int  // after so many frames the turn is interrupted; 0: never
+	open      bool // the first order is to open the conversation only
 }
 
 func feed(t testing.TB, p providers.Provider, output []byte, r run) result {

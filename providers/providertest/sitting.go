@@ -78,7 +78,9 @@ func (s *sitting) attend() {
 	}
 	if s.begun == 0 || a.About().End != nil && s.begun < orders {
 		s.begun++
-		s.made(a.Begin(Order(s.begun)))
+		o := Order(s.begun)
+		o.Open = s.run.open && s.begun == 1
+		s.made(a.Begin(o))
 	}
 	if s.run.interrupt > 0 && s.frames == s.run.interrupt {
 		s.made(a.Interrupt())

@@ -155,6 +155,35 @@ func TestFold_SecondTurn(t *testing.T) {
 	l.record(t, "turns", d.appServer)
 }
 
+// A conversation that is opened without a prompt stands, is kept only once it has had a turn, and gets that in the same process.
+func TestR1_FoldOpensWithoutAPrompt(t *testing.T) {
+	l := newLab(t, "gpt-5.5")
+	opening := l.order(1, "")
+	opening.Open = true
+	d := l.drive(t)
+	lost := d.run(opening, session.Completed, "")
+	if lost.Conversation == "" || lost.Confirmed || len(l.model.Requests()) != 0 {
+		t.Errorf("%+v", lost)
+	}
+	d.kill()
+
+	d = l.drive(t)
+	opening.Conversation = lost.Conversation
+	fresh := d.run(opening, session.Completed, "")
+	if d.count("conversation_replaced", lost.Conversation) != 1 || fresh.Conversation == lost.Conversation {
+		t.Errorf("%+v, %+v", fresh, d.events)
+	}
+	d.run(l.order(2, "respond with exactly: one"), session.Completed, "")
+	l.record(t, "opened", d.appServer)
+	d.kill()
+
+	d = l.drive(t)
+	opening.Conversation = fresh.Conversation
+	if again := d.run(opening, session.Completed, ""); again.Conversation != fresh.Conversation || again.Confirmed {
+		t.Errorf("%+v", again)
+	}
+}
+
 // What an interrupted turn began ends in the middle of the next one.
 func TestFold_TurnAfterAnInterrupt(t *testing.T) {
 	l := newLab(t, "gpt-5.5")
