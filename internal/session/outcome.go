@@ -1,4 +1,4 @@
-// Package session holds the rules of executions and sessions: outcomes, phases, claims, what makes two
+// Package session holds the rules of executions and sessions: outcomes, phases, claims, operations, what makes two
 // orders equal. It is pure: no I/O, no clock, no goroutine, the standard library alone.
 package session
 
