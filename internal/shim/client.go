@@ -138,18 +138,24 @@ func newControl(l *link) *Control {
 // that is not.
 func (c *Control) Events() <-chan Event { return c.events }
 
-// listen hands on what the shim says, until all of it was read or nobody wants it any more. What was not read yet is
-// bounded by what we asked for: the start, the exit, how far the spools have grown, and an answer to each write.
+// listen hands on what the shim says, until all of it was read or nobody wants it any more.
 func (c *Control) listen() {
-	defer close(c.events)
 	heard := make(chan Event)
 	go c.hear(heard)
+	Relay(heard, c.events, c.closed)
+}
+
+// Relay hands on what is heard, and closes events when all of it was read, or closed is closed. Who tells need not wait for
+// who reads: what was not read yet is bounded by what was asked for: the start, the exit, how far the spools have grown, and
+// an answer to each write.
+func Relay(heard <-chan Event, events chan<- Event, closed <-chan struct{}) {
+	defer close(events)
 	var waiting []Event
 	for heard != nil || len(waiting) > 0 {
 		var next Event
 		var to chan<- Event // nil, to which nothing is sent, as long as there is nothing
 		if len(waiting) > 0 {
-			next, to = waiting[0], c.events
+			next, to = waiting[0], events
 		}
 		select {
 		case ev, ok := <-heard:
@@ -160,7 +166,7 @@ func (c *Control) listen() {
 			waiting = await(waiting, ev)
 		case to <- next:
 			waiting = waiting[1:]
-		case <-c.closed:
+		case <-closed:
 			return
 		}
 	}

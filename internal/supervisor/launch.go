@@ -277,9 +277,11 @@ func (r *run) launch(rt *runtime, env environ.Environment) error {
 		return err
 	}
 	crash.At("supervisor.turn")
-	if rt.control, rt.shimPID, err = shim.Launch(r.config(env), r.s.o.Log, r.s.o.Env); err != nil {
+	control, pid, err := shim.Launch(r.config(env), r.s.o.Log, r.s.o.Env)
+	if err != nil {
 		return err
 	}
+	rt.control, rt.shimPID = control, pid
 	crash.At("supervisor.launched")
 	rt.flush()
 	return nil

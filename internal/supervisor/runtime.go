@@ -20,7 +20,7 @@ import (
 // runtime is a supervisor's side of one agent's process: it takes the spools into the journal.
 type runtime struct {
 	r        *run
-	control  *shim.Control
+	control  line // nil while no shim is held
 	shimPID  int // 0 if adopted
 	book     *book
 	provider providers.Provider
