@@ -47,6 +47,7 @@ type orderFlags struct {
 	IdleTimeout time.Duration `name:"idle-timeout" help:"End the run after so long without a sign of life." placeholder:"D"`
 	Retries     int           `help:"How often what had begun, and died or failed for a passing cause, goes on in its conversation." placeholder:"N"`
 	Warm        time.Duration `help:"Keep the agent's process so long for the session's next run." placeholder:"D"`
+	Share       bool          `help:"Let the agent's process serve other sessions too, whose orders say so and would start an equal one."`
 	Env         []string      `sep:"none" help:"Pass more of the environment: NAME, a glob, or NAME=VALUE." placeholder:"NAME[=V]"`
 	Secret      []string      `sep:"none" help:"Pass a variable and mask its value: NAME or NAME=@FILE." placeholder:"NAME"`
 	Label       []string      `sep:"none" help:"Label the run." placeholder:"K=V"`
@@ -194,6 +195,7 @@ func programOf(p session.Payload, path string) (string, error) {
 func (v *runVerb) limits(a *app, p session.Payload, cfg config.Config, whole time.Duration) record.Limits {
 	return record.Limits{
 		Timeout: whole, IdleTimeout: v.idle(p, cfg), Retries: v.Retries, Warm: v.Warm, Archive: v.Remove,
+		Share:    p.Provider != command.Name && (v.Share || cfg.Agents[p.Provider].Share),
 		Attended: p.Provider != command.Name && v.attended(a),
 	}
 }
@@ -298,6 +300,8 @@ func (v *runVerb) payload(a *app, cfg config.Config, cwd string) (session.Payloa
 		return p, usage("-m, --approve, --unattended and --agent-arg are for agents; a command has none of it")
 	case v.Warm > 0:
 		return p, usage("--warm is for agents: a command's process ends with its run")
+	case v.Share:
+		return p, usage("--share is for agents: a command's process is its run")
 	case v.Retries > 0:
 		return p, usage("--retries is for agents, whose conversations go on: a command that has begun is not begun again")
 	case v.File != "":

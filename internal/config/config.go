@@ -73,6 +73,7 @@ type Agent struct {
 	Command []string          `toml:"command" json:"command,omitempty"`
 	Args    []string          `toml:"args" json:"args,omitempty"`
 	Env     map[string]string `toml:"env" json:"env,omitempty"`
+	Share   bool              `toml:"share" json:"share,omitempty"` // its runs are ordered with --share
 }
 
 // Price of a model in US dollars for a million tokens, for agents that tell tokens only (D2).

@@ -77,6 +77,7 @@ kind = "codex"
 command = ["/opt/codex", "app-server"]
 args = ["-c", "x=1"]
 env = { OPENAI_BASE_URL = "http://localhost", OPENAI_API_KEY = "hush" }
+share = true
 [agent."two words"]
 kind = "acp"
 [prices."gpt-5.1"]
@@ -100,7 +101,7 @@ func TestLoadReadsEveryKey(t *testing.T) {
 		Agents: map[string]Agent{
 			"my-codex": {
 				Kind: "codex", Command: []string{"/opt/codex", "app-server"}, Args: []string{"-c", "x=1"},
-				Env: map[string]string{"OPENAI_BASE_URL": "http://localhost", "OPENAI_API_KEY": "hush"},
+				Env: map[string]string{"OPENAI_BASE_URL": "http://localhost", "OPENAI_API_KEY": "hush"}, Share: true,
 			},
 			"two words": {Kind: "acp"},
 		},
@@ -180,7 +181,7 @@ func TestResolveTellsWhereValuesCameFrom(t *testing.T) {
 		"default_agent = \"codex\"  # " + c.Path() + ":2\n",
 		"limits.frame_bytes = \"12345678B\"  # " + c.Path() + ":22\n",
 		`agent.my-codex.env.OPENAI_API_KEY = "(set)"  # ` + c.Path() + ":28\n",
-		`agent."two words".kind = "acp"  # ` + c.Path() + ":30\n",
+		`agent."two words".kind = "acp"  # ` + c.Path() + ":31\n",
 		`prices."gpt-5.1".cached = 0.0  # default` + "\n",
 	} {
 		if !strings.Contains(printed, want) {

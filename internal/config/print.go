@@ -52,7 +52,8 @@ func (c Config) general() []entry {
 func (c Config) ofAgents() (list []entry) {
 	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
 		a, table := c.Agents[name], toml.Key{"agent", name}.String()
-		list = append(list, entry{table + ".kind", a.Kind}, entry{table + ".command", a.Command}, entry{table + ".args", a.Args})
+		list = append(list, entry{table + ".kind", a.Kind}, entry{table + ".command", a.Command}, entry{table + ".args", a.Args},
+			entry{table + ".share", a.Share})
 		for _, variable := range slices.Sorted(maps.Keys(a.Env)) {
 			key := toml.Key{"agent", name, "env", variable}.String()
 			list = append(list, entry{key, hidden})

@@ -36,6 +36,8 @@ type Limits struct {
 	IdleTimeout time.Duration `json:"idleTimeout,omitempty"`
 	Retries     int           `json:"retries,omitempty"` // of what had begun (B2)
 	Warm        time.Duration `json:"warm,omitempty"`    // how long the agent's process is kept for the session's next run
+	// Share says that the agent's process may serve other sessions too, whose orders say the same.
+	Share bool `json:"share,omitempty"`
 	// Archive says that the run is archived at its end, if it completed (--rm).
 	Archive bool `json:"archive,omitempty"`
 	// Attended says that the order was given at a terminal, where somebody answers what the agent asks for.
@@ -159,16 +161,19 @@ func (s *Session) Enqueue(t Turn) {
 
 // Runtime is runtime.json: the intent to start a process, and its token.
 type Runtime struct {
-	Version   int       `json:"version"`
-	ID        string    `json:"id"`
-	Token     string    `json:"token"`
-	Folder    string    `json:"folder"`
-	Session   string    `json:"session"`
-	Attempt   int       `json:"attempt"`
-	Fence     int64     `json:"fence"`
-	BootID    string    `json:"bootId"`
-	Socket    string    `json:"socket"`
-	Spool     int64     `json:"spool,omitempty"` // bytes that may wait unacknowledged, each stream
+	Version int    `json:"version"`
+	ID      string `json:"id"`
+	Token   string `json:"token"`
+	Folder  string `json:"folder"`
+	Session string `json:"session"`
+	Attempt int    `json:"attempt"`
+	Fence   int64  `json:"fence"`
+	BootID  string `json:"bootId"`
+	Socket  string `json:"socket"`
+	Spool   int64  `json:"spool,omitempty"` // bytes that may wait unacknowledged, each stream
+	// Shared says that sessions may share it: then each has a fold file of its own, and who made it is just the first of them.
+	Shared    bool      `json:"shared,omitempty"`
+	Cwd       string    `json:"cwd,omitempty"` // of a shared one, in which it was started
 	CreatedAt time.Time `json:"createdAt"`
 }
 

@@ -21,7 +21,7 @@ import (
 type runtime struct {
 	r        *run
 	control  line // nil while no shim is held
-	shimPID  int // 0 if adopted
+	shimPID  int  // 0 if adopted
 	book     *book
 	provider providers.Provider
 	fold     providers.Fold
