@@ -47,12 +47,16 @@ func (s *Supervisor) settled(id string) bool {
 // taken reports whether the end of a runtime was taken in: its run has ended, and its directory is about to go. Its shim
 // may still be writing that down for whoever comes later.
 func (s *Supervisor) taken(id string) bool {
-	t, err := s.tenureOf(id)
-	if err != nil || t.Idle != nil {
-		return false
+	rec, _ := state.Read[record.Runtime](s.dir, record.RuntimeFile(id))
+	rec.ID = id
+	all, err := s.tenures(rec)
+	for _, t := range all {
+		open, unread := s.unended(t.Folder)
+		if open || unread != nil || t.Idle != nil {
+			return false
+		}
 	}
-	open, err := s.unended(t.Folder)
-	return !open && err == nil
+	return err == nil && len(all) > 0
 }
 
 // sweepDead ends what a dead shim left. Its lock is held by us.

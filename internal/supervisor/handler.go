@@ -273,19 +273,22 @@ func (s *Supervisor) status() api.Supervisor {
 		Running: true, PID: s.self.PID, Epoch: s.self.Epoch, Socket: s.self.Socket, Version: s.o.Version,
 		StartedAt: &started, Runtimes: Runtimes(s.dir),
 	}
-	st.Sessions = len(st.Runtimes)
+	for _, r := range st.Runtimes {
+		st.Sessions += len(r.Sessions)
+	}
 	return st
 }
 
 // Runtimes lists the runtimes that are not settled, from the records.
 func Runtimes(d *state.Dir) []api.RuntimeSummary {
 	list := []api.RuntimeSummary{}
-	for _, r := range (&Supervisor{dir: d}).runtimes() {
+	s := &Supervisor{dir: d}
+	for _, r := range s.runtimes() {
 		a, err := state.Read[shim.Agent](d, shim.AgentFile(r.ID))
 		if err != nil {
 			continue
 		}
-		row := api.RuntimeSummary{ID: r.ID, ShimPID: a.Shim.PID, PGID: a.PGID, StartedAt: a.StartedAt, Sessions: []string{r.Session}}
+		row := api.RuntimeSummary{ID: r.ID, ShimPID: a.Shim.PID, PGID: a.PGID, StartedAt: a.StartedAt, Sessions: s.sessionsOf(r)}
 		if a.Agent != nil {
 			row.PID, row.StartTicks, row.BootID = a.Agent.PID, a.Agent.StartTicks, a.Agent.BootID
 		}

@@ -128,8 +128,8 @@ func (r *run) giveBack() {
 	if err != nil {
 		return
 	}
-	if t, err := r.s.tenureOf(r.st.RuntimeID); err == nil && t.Idle != nil {
-		r.s.keepAgain(rec, t)
+	if t, err := r.s.tenureOf(r.st.RuntimeID, r.st.Session); err == nil && t.Idle != nil {
+		r.s.keepAgain(rec, r.st.Session, t)
 	}
 }
 

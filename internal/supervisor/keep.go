@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -376,7 +377,7 @@ func (s *Supervisor) closeKeptOf(ctx context.Context, folder string) error {
 }
 
 // keepAgain takes up the keeping of a process that an earlier supervisor kept.
-func (s *Supervisor) keepAgain(rec record.Runtime, t tenure) {
+func (s *Supervisor) keepAgain(rec record.Runtime, session string, t tenure) {
 	r := newRun(s, t.Folder)
 	r.kept = true
 	if err := r.load(); err != nil {
@@ -384,8 +385,8 @@ func (s *Supervisor) keepAgain(rec record.Runtime, t tenure) {
 		now := time.Now()
 		t.Idle, r.spec.Environment.Secrets = &now, t.Secrets // nobody can tell for whom it is fit: it is closed
 	}
-	r.st.Session, r.st.RuntimeID, r.st.Fence, r.st.BootID = rec.Session, rec.ID, rec.Fence, rec.BootID
-	if sess, err := state.Read[record.Session](s.dir, record.SessionFile(rec.Session)); err == nil {
+	r.st.Session, r.st.RuntimeID, r.st.Fence, r.st.BootID = session, rec.ID, cmp.Or(t.Fence, rec.Fence), rec.BootID
+	if sess, err := state.Read[record.Session](s.dir, record.SessionFile(session)); err == nil {
 		r.st.Provider, r.st.Workspace = sess.Provider, sess.Workspace
 	}
 	k := newKeeper(r, nil, *t.Idle)

@@ -24,15 +24,18 @@ func (s *Supervisor) reconcile() error {
 	s.finishDrops()
 	left := s.runtimeDirs()
 	for _, r := range s.runtimes() {
-		t, err := s.tenureOf(r.ID)
+		all, err := s.tenures(r)
+		for session, t := range all {
+			if t.Idle != nil {
+				s.keepAgain(r, session, t)
+			} else {
+				s.ensure(t.Folder)
+			}
+		}
 		switch {
-		case err == nil && t.Idle != nil:
-			s.keepAgain(r, t)
-		case err == nil:
-			s.ensure(t.Folder)
 		case errors.Is(err, errUnsure):
 			s.log.Printf("runtime %s: %v", r.ID, err) // the run that names it says so too
-		default:
+		case err != nil:
 			s.ensure(r.Folder) // it says what is wrong
 		}
 	}
@@ -52,7 +55,7 @@ func (s *Supervisor) reconcile() error {
 func (s *Supervisor) reconcileCopy() error {
 	s.log.Printf("state directory was copied: what had not ended is host_died")
 	for _, r := range s.runtimes() {
-		if t, err := s.tenureOf(r.ID); err == nil && t.Idle != nil {
+		if s.onlyWaits(r) {
 			_ = s.dropRuntime(r.ID) // the process is the original's
 		}
 	}
@@ -100,8 +103,7 @@ func (s *Supervisor) dropForgotten(ids []string) {
 		}
 	}
 	for _, id := range ids {
-		t, err := s.tenureOf(id)
-		if !named[id] && !errors.Is(err, errUnsure) && t.Idle == nil {
+		if !named[id] && !s.waits(id) {
 			s.dropDead(id)
 		}
 	}

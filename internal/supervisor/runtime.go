@@ -28,6 +28,7 @@ type runtime struct {
 	mask     *environ.Masker
 	env      environ.Environment // that the agent was started with
 	tenure   *tenure             // whose it is, as fold.json says
+	shared   bool                // other sessions may have a part in the process
 
 	at         journal.Commit // taken in up to here
 	checkpoint int64          // bytes taken in at the last checkpoint
@@ -100,12 +101,10 @@ type folded struct {
 	Tenure *tenure `json:"tenure,omitempty"`
 }
 
-func foldFile(runtime string) string { return "runtimes/" + runtime + "/fold.json" }
-
 // restore brings the fold to where the journal's last commit is: from the last checkpoint, by folding what
 // lies between for its state alone.
 func (rt *runtime) restore() error {
-	f, err := state.Read[folded](rt.r.s.dir, foldFile(rt.at.Runtime))
+	f, err := state.Read[folded](rt.r.s.dir, rt.file())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -322,9 +321,17 @@ func (rt *runtime) check() error {
 	return nil
 }
 
+// file is where the fold is written down.
+func (rt *runtime) file() string {
+	if rt.shared {
+		return partFile(rt.at.Runtime, rt.r.st.Session)
+	}
+	return foldFile(rt.at.Runtime)
+}
+
 // save writes the fold down.
 func (rt *runtime) save() error {
-	return state.Put(rt.r.s.ctx, rt.r.s.dir, foldFile(rt.at.Runtime), folded{
+	return state.Put(rt.r.s.ctx, rt.r.s.dir, rt.file(), folded{
 		Version: record.Version, Out: rt.at.Out, Err: rt.at.Err, State: jsonState(rt.fold.State()), Outbox: rt.outbox, Tenure: rt.tenure,
 	})
 }

@@ -56,10 +56,12 @@ func (r *run) whose(p proc.Identity) (who string, stale bool) {
 	case !here:
 		return fmt.Sprintf("process %d, of another state directory of pintle's, has it", p.PID), false
 	}
-	t, err := r.s.tenureOf(runtime)
+	t, err := r.s.tenureOf(runtime, r.st.Session)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", len(r.s.sweep(token)) == 0
+	case errors.Is(err, errApart):
+		return fmt.Sprintf("process %d, which sessions share, has it", p.PID), false
 	case err == nil && t.Idle != nil:
 		return "", r.s.closeKeptOf(r.s.ctx, t.Folder) == nil
 	}
