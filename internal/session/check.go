@@ -44,6 +44,10 @@ type Standing struct {
 	Exists bool // the session; one that is not there has no fence and no leases
 	Fence  int64
 	Lease  error // what refuses it (MayWrite, Attach), nil if nothing does
+	// Begun says that a record has the effect of this very operation, and no receipt: a crash came in between. Its
+	// repeat is carried to the end and answered. Neither lease nor fence, which it may have raised itself, nor its
+	// age stand against it.
+	Begun bool
 }
 
 // Check says what becomes of a mutating request, in F2's order: fingerprint, receipts, lease, fence. The receipt
@@ -56,21 +60,26 @@ func Check(m Mutation, receipts *Receipts, s Standing, now time.Time) (*Receipt,
 	if m.Fingerprint != "" && m.Fingerprint != m.Computed {
 		return nil, fmt.Errorf("%w: the fingerprint of this request is %s, not %.64q", ErrOperation, m.Computed, m.Fingerprint)
 	}
-	if receipt, err := checkReceipt(m, receipts, now); receipt != nil || err != nil {
+	receipt, err := checkReceipt(m, receipts, s.Begun, now)
+	switch {
+	case receipt != nil || err != nil:
 		return receipt, err
-	}
-	if s.Exists && s.Lease != nil {
+	case s.Begun:
+		return nil, nil
+	case s.Exists && s.Lease != nil:
 		return nil, s.Lease
 	}
 	return nil, checkFence(m.Expected, s)
 }
 
-func checkReceipt(m Mutation, receipts *Receipts, now time.Time) (*Receipt, error) {
+func checkReceipt(m Mutation, receipts *Receipts, begun bool, now time.Time) (*Receipt, error) {
 	if m.Operation == "" {
 		return nil, nil
 	}
 	receipt, ok := receipts.Find(m.Operation)
 	switch {
+	case !ok && begun:
+		return nil, nil
 	case !ok:
 		return nil, CheckOperation(m.Operation, now, receipts.Mark())
 	case receipt.Fingerprint != m.Computed:

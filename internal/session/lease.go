@@ -89,7 +89,7 @@ func (ls Leases) Attach(ask Ask, busy []Busy) (Attachment, *Refusal) {
 	own, held := ls.Of(ask.Client)
 	want := ask.lease()
 	switch {
-	case held && ask.Operation != "" && own.Operation == ask.Operation:
+	case ls.Begun(ask):
 		return Attachment{Leases: ls, Lease: own}, nil
 	case ask.TakeOver:
 		return Attachment{Leases: Leases{want}, Lease: want, Evicted: ls.Without(ask.Client), Changed: true, Bumps: true}, nil
@@ -101,6 +101,12 @@ func (ls Leases) Attach(ask Ask, busy []Busy) (Attachment, *Refusal) {
 		return Attachment{Leases: ls, Lease: own}, nil
 	}
 	return Attachment{Leases: append(slices.Clone(ls), want), Lease: want, Changed: true}, nil
+}
+
+// Begun reports whether the lease that ask would get is there, got by the same operation.
+func (ls Leases) Begun(ask Ask) bool {
+	own, held := ls.Of(ask.Client)
+	return held && ask.Operation != "" && own.Operation == ask.Operation && own.Mode == ask.lease().Mode
 }
 
 // against is who stands against a new lease: an exclusive one against any, any against an exclusive one, the

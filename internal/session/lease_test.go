@@ -88,6 +88,9 @@ func TestL1_TheSameOperationIsTheSameLease(t *testing.T) {
 			}
 		}
 	}
+	if _, refusal := held("b").Attach(Ask{Client: "b", Mode: Exclusive, At: noon, Operation: "op-b"}, nil); refusal == nil {
+		t.Error("a share is what an exclusive attach gets under the same operation id")
+	}
 	nameless := Leases{{Client: "A", Mode: Exclusive, Since: noon}}
 	if _, refusal := nameless.Attach(Ask{Client: "A", Mode: Exclusive, At: noon}, nil); refusal == nil {
 		t.Error("two attaches without an operation id are one")

@@ -45,10 +45,10 @@ type Receipts struct {
 // Add takes in a receipt. One that is there already stays as it is: the first answer is the answer. A
 // receipt that is too big for the index raises the mark at once, so that its repeat is at least not done again.
 func (r *Receipts) Add(receipt Receipt) {
+	r.Expire(receipt.At) // first: what was begun may be answered anew when its first receipt is gone
 	if _, ok := r.found[receipt.Operation]; ok {
 		return
 	}
-	r.Expire(receipt.At)
 	if receipt.size() > MaxReceiptBytes {
 		r.raise(receipt.Operation)
 		return

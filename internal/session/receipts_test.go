@@ -137,6 +137,9 @@ func TestF2_CheckKeepsTheOrder(t *testing.T) {
 		"must not exist and does not":        {Mutation{fresh, "", "f", Expected{Given: true, None: true}}, Standing{}, false, nil},
 		"no session":                         {Mutation{fresh, "", "f", Expected{}}, Standing{}, false, ErrNoSession},
 		"no session at any fence":            {Mutation{fresh, "", "f", at(0)}, Standing{}, false, ErrNoSession},
+		"begun, then killed":                 {Mutation{old, "f", "f", at(2)}, Standing{Exists: true, Fence: 3, Lease: lease, Begun: true}, false, nil},
+		"begun, another fingerprint":         {Mutation{fresh, "g", "f", at(3)}, Standing{Exists: true, Fence: 3, Begun: true}, false, ErrOperation},
+		"begun and answered":                 {Mutation{done.Operation, "f", "f", at(2)}, Standing{Exists: true, Fence: 3, Begun: true}, true, nil},
 		"no session is nobody's, not leased": {Mutation{fresh, "", "f", Expected{}}, Standing{Lease: lease}, false, ErrNoSession},
 	} {
 		got, err := Check(c.m, &receipts, c.s, noon)
