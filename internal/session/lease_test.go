@@ -229,3 +229,13 @@ func TestL11_OnlyAnInterruptOvertakesASend(t *testing.T) {
 		}
 	}
 }
+
+// What an attach returns may lie in a record while another is tried on the same leases.
+func TestL1_TwoAttachesFromTheSameLeasesShareNothing(t *testing.T) {
+	base := slices.Grow(held("a"), 4)
+	first, _ := base.Attach(Ask{Client: "b", Mode: Shared, At: noon}, nil)
+	_, _ = base.Attach(Ask{Client: "c", Mode: Shared, At: noon}, nil)
+	if l, ok := first.Leases.Of("b"); !ok || l.Client != "b" || len(first.Leases) != 2 {
+		t.Errorf("%v", first.Leases)
+	}
+}
