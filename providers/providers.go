@@ -65,6 +65,8 @@ type Provider struct {
 	Split func(s Stream, buf []byte, final bool) int
 	// New returns a fold in the given state, or at the start for nil.
 	New func(state json.RawMessage) (Fold, error)
+	// Steers says that the agent can take a message into a turn that runs.
+	Steers bool
 	// Writer is the path of the file that the agent's process locks while it has a conversation, given the agent's
 	// environment; nil if it has none.
 	Writer func(env map[string]string, conversation string) string

@@ -84,6 +84,14 @@ func locate(agent, cwd, path string) (string, error) {
 	return found, nil
 }
 
+// located is locate for an order that comes over the socket, which may name the program.
+func located(agent, given, cwd, path string) (string, error) {
+	if given != "" {
+		return program(given, cwd, path)
+	}
+	return locate(agent, cwd, path)
+}
+
 // printText prints a run's text: a command's as it is; an agent's message ends a line.
 func printText(out io.Writer, provider string, text []byte) error {
 	if provider != command.Name && len(text) > 0 && !bytes.HasSuffix(text, []byte{'\n'}) {

@@ -28,6 +28,18 @@ type Spec struct {
 	Tree        *TreeOrder        `json:"tree,omitempty"` // nil: it runs where it is told, and nothing is made
 	// Chore is of an execution that pintle gave itself: it works in that workspace and is nobody's to list.
 	Chore *Chore `json:"chore,omitempty"`
+	// Opening is of one that pintle gave itself to have a session's conversation stand, without a prompt.
+	Opening *Opening `json:"opening,omitempty"`
+	// Client is who sent it over the socket, and may drive the session.
+	Client string `json:"client,omitempty"`
+	// When is how it comes into its session: "" in its turn, steer into the turn that runs, interrupt in place of that.
+	When string `json:"when,omitempty"`
+}
+
+// Opening says which session's conversation is to stand.
+type Opening struct {
+	Session string `json:"session"`
+	Number  int    `json:"number"` // of the session's openings, from 1
 }
 
 // Limits bound a run and are no part of its identity.
@@ -50,6 +62,8 @@ type Environment struct {
 	Names   []string          `json:"names,omitempty"`
 	Secrets []string          `json:"secrets,omitempty"`
 	Umask   int               `json:"umask"`
+	// Inherit says that it is the session's: whatever its process has, or would have.
+	Inherit bool `json:"inherit,omitempty"`
 }
 
 // Desired is what is wanted now. The supervisor makes it true.
@@ -131,6 +145,20 @@ type Session struct {
 	// Runs are the executions that have been in it, the oldest first.
 	Runs       []string   `json:"runs,omitempty"`
 	ArchivedAt *time.Time `json:"archivedAt,omitempty"` // from when on nothing goes on in it
+	// Leases are its clients'. Executions in the queue hold it too.
+	Leases session.Leases `json:"leases,omitempty"`
+	// Template is what its messages are made from, of a session that was created over the socket.
+	Template *Spec `json:"template,omitempty"`
+	// Exited is the last runtime whose exit has raised the fence: no repeat raises it again.
+	Exited string `json:"exited,omitempty"`
+	// Opened is the agent's own id of a conversation that stands and in which no turn was.
+	Opened string `json:"opened,omitempty"`
+	// Operation is the one that made it, over the socket.
+	Operation string `json:"operation,omitempty"`
+	// Openings counts those of its conversation that pintle gave itself to do.
+	Openings int             `json:"openings,omitempty"`
+	Policy   session.Policy  `json:"policy,omitempty"` // of restarts; "": on-crash
+	Restart  session.Restart `json:"restart,omitzero"`
 }
 
 // Join notes that an execution is one of the session's.
@@ -143,7 +171,8 @@ func (s *Session) Join(folder string) {
 // Turn is an execution's place in the queue of its session.
 type Turn struct {
 	Folder string    `json:"folder"`
-	At     time.Time `json:"at"` // when it was ordered
+	At     time.Time `json:"at"`             // when it was ordered
+	Next   bool      `json:"next,omitempty"` // it comes before all but the first
 }
 
 // Enqueue puts an execution into the queue, once. It comes before those that were ordered later, but not before the
@@ -153,7 +182,7 @@ func (s *Session) Enqueue(t Turn) {
 		return
 	}
 	i := len(s.Queue)
-	for i > 1 && t.At.Before(s.Queue[i-1].At) {
+	for i > 1 && (t.Next && !s.Queue[i-1].Next || t.Next == s.Queue[i-1].Next && t.At.Before(s.Queue[i-1].At)) {
 		i--
 	}
 	s.Queue = slices.Insert(s.Queue, i, t)

@@ -19,7 +19,7 @@ func (r *run) comes() {
 		return
 	}
 	r.came = true
-	if r.spec.Chore != nil { // who waits for it has one
+	if r.ours() { // who waits for it has one
 		r.s.slots.pass(r.folder)
 		return
 	}
@@ -40,7 +40,7 @@ func (r *run) hadSlot() bool {
 // admitted reports whether the run may begin. Else it is on record as queued, and waits until it holds a slot or somebody
 // wants it to end; the records are looked at anew then.
 func (r *run) admitted(ctx context.Context) (bool, error) {
-	if r.spec.Chore != nil || r.s.slots.take(r.place(), r.wake) {
+	if r.ours() || r.s.slots.take(r.place(), r.wake) {
 		return true, nil
 	}
 	r.wait(r.s.slots.standing(r.folder))

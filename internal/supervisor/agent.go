@@ -88,6 +88,11 @@ func (rt *runtime) act(do func(providers.Agent) []providers.Frame) error {
 // learn puts what the fold has learned of the conversation on record, once it stands.
 func (r *run) learn() error {
 	about := r.rt.about()
+	if about.Confirmed && r.spoken() {
+		if err := r.confirmed(); err != nil {
+			return err
+		}
+	}
 	if about.Conversation == r.st.Conversation && about.Model == r.st.Model {
 		return nil
 	}

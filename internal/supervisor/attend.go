@@ -69,6 +69,11 @@ func (r *run) hear(ev shim.Event, l *ladder) error {
 		return r.started(ev.Started)
 	}
 	if ev.Written != nil {
+		if ev.Written.Op == r.rt.about().Prompt && ev.Written.Error == "" {
+			if err := r.handedOver(); err != nil {
+				return err
+			}
+		}
 		r.rt.written(ev.Written)
 		return nil
 	}
@@ -246,7 +251,7 @@ func (l *ladder) close() {
 	if l.over.IsZero() {
 		l.over = time.Now()
 	}
-	if len(l.r.rt.outbox) == 0 && l.climbing == "" && l.r.warms() {
+	if len(l.r.rt.outbox) == 0 && (l.climbing == "" || l.climbing == "interrupt") && l.r.warms() {
 		l.resting = true
 		return
 	}

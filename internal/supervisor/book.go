@@ -110,6 +110,7 @@ func (b *book) append(events []journal.Event, commit journal.Commit, durable boo
 	if _, err := b.w.Append(events, commit, durable); err != nil {
 		return err
 	}
+	b.s.feeds.tell(b.session)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if commit.Runtime != "" {

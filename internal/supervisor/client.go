@@ -31,6 +31,7 @@ func (s *Supervisor) hello(ctx context.Context, p *rpc.Peer, h api.Hello) (any, 
 	return rpc.Then{Result: w, Do: func() {
 		_ = p.Notify(api.NotifyServer, s.server(w)) // who has gone meanwhile needs it no more
 		s.clients.welcomed(p)
+		s.join(p)
 	}}, nil
 }
 
@@ -57,7 +58,3 @@ func (s *Supervisor) goodbye(ctx context.Context, p *rpc.Peer) {
 	finish()
 	p.Close(rpc.CloseGoing, "goodbye")
 }
-
-// clientGone frees what a client that has ended holds. Sessions are those on which it may hold leases. It may be called again
-// for the same client, after an error or a crash.
-func (s *Supervisor) clientGone(_ context.Context, _ string, _ []string) error { return nil }

@@ -35,6 +35,16 @@ func (r *registry) load() {
 	}
 }
 
+// held are the sessions on which clients may hold leases.
+func (r *registry) held() (sessions []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.byID {
+		sessions = append(sessions, c.sessions...)
+	}
+	return sessions
+}
+
 // restore is a client as its record says; the caller holds the registry's mutex.
 func (r *registry) restore(c *client, rec record.Client) {
 	c.phase, c.onFile = clientLiving, true

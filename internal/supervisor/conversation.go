@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,6 +130,7 @@ func (r *run) behind(ahead string) *api.WaitingFor {
 func (r *run) reserve() error {
 	err := state.Update(r.s.ctx, r.s.dir, record.SessionFile(r.st.Session), func(s *record.Session) error {
 		s.Fence = max(s.Fence+1, r.st.Fence)
+		s.Restart = s.Restart.Started(time.Now().UTC())
 		r.st.Fence = s.Fence
 		return nil
 	})
@@ -155,14 +157,21 @@ func (r *run) leaveSession(about providers.About) error {
 	if !r.spoken() {
 		return nil
 	}
-	err := state.Update(r.s.ctx, r.s.dir, record.SessionFile(r.st.Session), func(s *record.Session) error {
+	e, leased, now := r.ending(), r.held(), time.Now().UTC()
+	return state.Update(r.s.ctx, r.s.dir, record.SessionFile(r.st.Session), func(s *record.Session) error {
 		s.Queue = slices.DeleteFunc(s.Queue, func(t record.Turn) bool { return t.Folder == r.folder })
-		if about.Confirmed && about.Conversation != "" {
-			s.Conversation = about.Conversation
+		switch {
+		case about.Conversation == "":
+		case about.Confirmed:
+			s.Conversation, s.Opened = about.Conversation, ""
+		case r.opens() && about.Ready:
+			s.Opened = about.Conversation
+		}
+		if r.parted {
+			e.note(s, leased, now)
 		}
 		return nil
 	})
-	return err
 }
 
 // order is what the agent is told. A try that goes on with what had begun asks for that alone.
@@ -170,14 +179,14 @@ func (r *run) order() (providers.Order, error) {
 	p := r.spec.Payload
 	o := providers.Order{
 		Turn:   fmt.Sprintf("%s.%d.%d", r.folder, r.st.Attempt, r.st.Try),
-		Prompt: p.Prompt, Cwd: r.st.Cwd, Model: p.Model, Approve: p.Approve, Conversation: r.st.Resume,
+		Prompt: p.Prompt, Cwd: r.st.Cwd, Model: p.Model, Approve: p.Approve, Conversation: r.st.Resume, Open: r.opens(),
 	}
 	if r.st.Resume != "" {
 		o.Prompt = goOnPrompt
 		return o, nil
 	}
 	s, err := state.Read[record.Session](r.s.dir, record.SessionFile(r.st.Session))
-	o.Conversation = s.Conversation
+	o.Conversation = cmp.Or(s.Conversation, s.Opened)
 	return o, err
 }
 

@@ -29,6 +29,7 @@ func (s *Supervisor) Handle(ctx context.Context, p *rpc.Peer, method string, par
 		p.Close(rpc.CloseHello, "hello expected")
 		return nil, api.E(api.CodeHello, "hello expected")
 	}
+	q := asking{s, p, method, params}
 	switch method {
 	case api.MethodGoodbye:
 		s.goodbye(ctx, p)
@@ -42,9 +43,13 @@ func (s *Supervisor) Handle(ctx context.Context, p *rpc.Peer, method string, par
 	case api.MethodWait:
 		return call(ctx, params, s.wait)
 	case api.MethodStop, api.MethodInterrupt:
-		return call(ctx, params, func(ctx context.Context, c api.Control) (any, error) { return s.control(ctx, method, c) })
+		return call(ctx, params, func(ctx context.Context, c api.Control) (any, error) {
+			return q.about(ctx, c.ID, c.Operation, func(ctx context.Context) (any, error) { return s.control(ctx, method, c) })
+		})
 	case api.MethodArchive:
-		return call(ctx, params, s.archiveRun)
+		return call(ctx, params, func(ctx context.Context, c api.Archive) (any, error) {
+			return q.about(ctx, c.ID, c.Operation, func(ctx context.Context) (any, error) { return s.archiveRun(ctx, c) })
+		})
 	case api.MethodWsCreate:
 		return call(ctx, params, s.createWorkspace)
 	case api.MethodWsList:
@@ -56,9 +61,15 @@ func (s *Supervisor) Handle(ctx context.Context, p *rpc.Peer, method string, par
 	case api.MethodWsRestore:
 		return call(ctx, params, s.restoreWorkspace)
 	case api.MethodRecover:
-		return call(ctx, params, s.recover)
+		return call(ctx, params, func(ctx context.Context, c api.Recover) (any, error) {
+			return q.about(ctx, c.ID, c.Operation, func(ctx context.Context) (any, error) { return s.recover(ctx, c) })
+		})
 	case api.MethodAnswer:
-		return call(ctx, params, s.answerTo)
+		return call(ctx, params, q.answer)
+	case api.MethodSessCreate, api.MethodSessAttach, api.MethodSessDetach, api.MethodSessSend, api.MethodSessInterrupt:
+		return q.drive(ctx)
+	case api.MethodSessList, api.MethodSessGet, api.MethodSessHistory, api.MethodSessSubscribe, api.MethodSessUnsubscribe, api.MethodSessRecover:
+		return q.look(ctx)
 	case api.MethodProviders:
 		return s.providers(), nil
 	case api.MethodStatus:
@@ -330,6 +341,7 @@ func (s *Supervisor) endAll(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+	s.menders.Wait()
 	s.closeAllKept(ctx)
 	return s.endUnsettled(ctx)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/pintle/pintle/internal/shim"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
+	"github.com/pintle/pintle/state/journal"
 )
 
 // Bounds of a process that is kept from run to run (W3).
@@ -25,8 +26,12 @@ const (
 // warms reports whether the agent's process is kept for the session's next run, now that its turn has ended. A run that
 // did not complete closes it (W3).
 func (r *run) warms() bool {
-	end := r.rt.about().End
-	if r.spec.Limits.Warm <= 0 || end == nil || end.Outcome != session.Completed || r.wanted() || r.rt.broken != nil {
+	about := r.rt.about()
+	end := about.End
+	if end == nil || r.rt.broken != nil || !r.spoken() {
+		return false
+	}
+	if held := r.held() && fit(about) && !r.stopped(); !held && (r.spec.Limits.Warm <= 0 || end.Outcome != session.Completed || r.wanted()) {
 		return false
 	}
 	t := r.rt.tenure
@@ -114,12 +119,49 @@ func (r *run) goOnWith(ctx context.Context, rt *runtime) error {
 // handOver notes the turn and gives the process its order.
 func (rt *runtime) handOver() error {
 	r := rt.r
-	err := rt.note(true, event("turn_started", map[string]any{"attempt": r.st.Attempt, "try": r.st.Try}),
-		event("runtime_reused", map[string]any{"runtime": r.st.RuntimeID}))
-	if err != nil {
+	return r.inTurn(func() error { return rt.beginWith(event("runtime_reused", map[string]any{"runtime": r.st.RuntimeID})) })
+}
+
+// beginWith notes the turn, with what it is asked, and gives the process its order.
+func (rt *runtime) beginWith(more journal.Event) error {
+	r := rt.r
+	events := []journal.Event{event(r.word("turn_started"), map[string]any{"attempt": r.st.Attempt, "try": r.st.Try})}
+	if r.spoken() && !r.opens() && r.st.Resume == "" {
+		content := map[string]string{"type": "text", "text": rt.mask.Text(r.spec.Payload.Prompt)}
+		events = append(events, event("user_message_chunk", map[string]any{"content": content}))
+	}
+	if err := rt.note(true, append(events, more)...); err != nil {
 		return err
 	}
 	return rt.begin()
+}
+
+// inTurn hands something over to the agent if who sent it may drive the session, in one critical section with the check: of
+// a take-over and a hand-over one comes first (L9).
+func (r *run) inTurn(do func() error) error {
+	if !r.spoken() || r.opens() {
+		return do()
+	}
+	d, done := r.s.desk(r.st.Session)
+	defer done()
+	release, err := d.take(r.s.ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	sess, err := d.read()
+	if err == nil {
+		err = d.mayWrite(sess, r.spec.Client)
+	}
+	if err != nil {
+		return err
+	}
+	return do()
+}
+
+// settleOwned ends a run that may not go into its session, since somebody else holds that by now.
+func (r *run) settleOwned(why error) (bool, error) {
+	return r.settleUnstarted(session.Ending{}, cause("session_owned", why.Error()))
 }
 
 // giveBack has a process kept on that could not be recorded as this run's.
@@ -208,7 +250,7 @@ func (r *run) sayResting(v record.Verdict) error {
 			return err
 		}
 	}
-	ended, err := turnEnded(v)
+	ended, err := r.turnEnded(v)
 	if err != nil {
 		return err
 	}

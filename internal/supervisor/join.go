@@ -14,6 +14,9 @@ import (
 // joinSession gives an order its session: the one that it names, or a new one.
 func (r *run) joinSession(st *record.Status) error {
 	st.Session, st.Workspace = newID("s"), newID("w")
+	if r.opens() {
+		return r.joinOpened(st)
+	}
 	if r.spec.Payload.Session == "" {
 		return nil
 	}

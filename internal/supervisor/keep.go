@@ -9,12 +9,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pintle/pintle/internal/crash"
 	"github.com/pintle/pintle/internal/environ"
 	"github.com/pintle/pintle/internal/proc"
 	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/internal/shim"
 	"github.com/pintle/pintle/providers"
 	"github.com/pintle/pintle/state"
@@ -28,10 +30,14 @@ type keeper struct {
 	asks chan ask
 	gone chan struct{} // closed when it keeps nothing any more
 
+	poked  chan struct{} // capacity 1: its session may have been let go
+	silent atomic.Bool   // its shim lives and does not answer
+
 	until   time.Time
 	rungs   []rung // of the close that is under way
 	due     time.Time
 	reason  string // for which it is closed
+	wanted  string // for which it is to be closed, which could not be recorded yet
 	ticking *time.Timer
 }
 
@@ -44,7 +50,7 @@ type ask struct {
 }
 
 func newKeeper(r *run, rt *runtime, until time.Time) *keeper {
-	return &keeper{r: r, rt: rt, asks: make(chan ask), gone: make(chan struct{}), until: until, ticking: time.NewTimer(time.Hour)}
+	return &keeper{r: r, rt: rt, asks: make(chan ask), gone: make(chan struct{}), poked: make(chan struct{}, 1), until: until, ticking: time.NewTimer(time.Hour)}
 }
 
 // register has a keeper found by who wants its process.
@@ -78,6 +84,7 @@ func (k *keeper) leave() {
 	s.used = time.Now()
 	s.mu.Unlock()
 	close(k.gone)
+	s.mend(k.r.st.Session)
 }
 
 // stay keeps the process until it is asked for, its time is over, or it is gone. It begins by adopting it, if an earlier
@@ -87,6 +94,7 @@ func (k *keeper) stay(ctx context.Context) {
 	if k.rt == nil && !k.reach(ctx) {
 		return
 	}
+	k.climb()
 	for {
 		var over bool
 		var err error
@@ -95,6 +103,7 @@ func (k *keeper) stay(ctx context.Context) {
 			over, err = k.hear(ctx, ev, ok)
 		case a := <-k.asks:
 			over = k.asked(a)
+		case <-k.poked:
 		case <-k.timer():
 		case <-ctx.Done():
 			k.rt.release()
@@ -114,8 +123,11 @@ func (k *keeper) log(err error) { k.r.s.log.Printf("kept runtime %s: %v", k.r.st
 
 func (k *keeper) timer() <-chan time.Time {
 	next := time.Until(k.until)
-	if k.reason != "" {
+	switch {
+	case k.reason != "":
 		next = time.Until(k.due)
+	case k.wanted == "" && k.r.held():
+		next = time.Hour
 	}
 	k.ticking.Reset(max(next, time.Millisecond))
 	return k.ticking.C
@@ -124,9 +136,13 @@ func (k *keeper) timer() <-chan time.Time {
 // climb closes it when its time is over, and goes on with a close.
 func (k *keeper) climb() {
 	switch {
+	case k.reason == "" && k.rt.tenure != nil && k.rt.tenure.Closing != "": // by an earlier supervisor, or before its shim was lost
+		k.reason, k.rungs, k.due = k.rt.tenure.Closing, k.r.ladderFor("close"), time.Now()
+	case k.wanted != "" && !time.Now().Before(k.until):
+		k.close(k.wanted)
 	case k.rt.broken != nil:
 		k.close(k.rt.broken.Error())
-	case !time.Now().Before(k.until):
+	case !k.r.held() && !time.Now().Before(k.until):
 		k.close("idle timeout")
 	}
 	if k.reason == "" || len(k.rungs) == 0 || time.Now().Before(k.due) {
@@ -145,9 +161,14 @@ func (k *keeper) close(reason string) {
 	if k.reason != "" {
 		return
 	}
-	if err := k.rt.note(true, event("runtime_closing", map[string]any{"runtime": k.r.st.RuntimeID, "reason": reason})); err != nil {
+	err := k.rt.note(true, event("runtime_closing", map[string]any{"runtime": k.r.st.RuntimeID, "reason": reason}))
+	if err == nil {
+		k.rt.tenure.Closing = reason
+		err = k.rt.save()
+	}
+	if err != nil {
 		k.log(err)
-		k.until = time.Now().Add(retryDelay) // and then again
+		k.rt.tenure.Closing, k.wanted, k.until = "", reason, time.Now().Add(retryDelay) // and then again
 		return
 	}
 	crash.At("supervisor.closing")
@@ -161,6 +182,9 @@ func (k *keeper) asked(a ask) (given bool) {
 		k.close(a.reason)
 	case k.reason != "":
 	default:
+		if a.next.spec.Environment.Inherit {
+			a.env = k.rt.env
+		}
 		if why := k.differs(a.next, a.env); why != "" {
 			k.close("the next run differs: " + why)
 			break
@@ -178,9 +202,7 @@ func (k *keeper) asked(a ask) (given bool) {
 // differs names in what a run's own process would be another one, "" if in nothing.
 func (k *keeper) differs(next *run, env environ.Environment) string {
 	was, is := k.r.spec, next.spec
-	was.Payload.Prompt, was.Payload.Session, was.Payload.Unattended, was.Payload.Env, was.Payload.Secret = "", "", "", nil, nil
-	is.Payload.Prompt, is.Payload.Session, is.Payload.Unattended, is.Payload.Env, is.Payload.Secret = "", "", "", nil, nil
-	fields := was.Payload.Differing(is.Payload)
+	fields := made(was.Payload).Differing(made(is.Payload))
 	if was.Path != is.Path {
 		fields = append(fields, "program")
 	}
@@ -191,6 +213,11 @@ func (k *keeper) differs(next *run, env environ.Environment) string {
 		fields = append(fields, "environment")
 	}
 	return strings.Join(fields, ", ")
+}
+
+// made is of an order what its agent's process is made from. A worktree shows in the directory.
+func made(p session.Payload) session.Payload {
+	return session.Payload{Provider: p.Provider, Model: p.Model, AgentArgs: p.AgentArgs, Cwd: p.Cwd, Approve: p.Approve, Options: p.Options}
 }
 
 // theirs is an environment without what we set ourselves, which differs from run to run.
@@ -229,6 +256,8 @@ func (k *keeper) lost(ctx context.Context) (over bool, err error) {
 func (k *keeper) reach(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		there, err := k.adopt(ctx)
+		var silent *silence
+		k.silent.Store(errors.As(err, &silent))
 		if err == nil {
 			return there
 		}
@@ -247,12 +276,12 @@ func (k *keeper) wait(ctx context.Context) bool {
 		if a.answer != nil {
 			a.answer <- nil
 		}
-		k.until = time.Now()
+		return true
 	case <-time.After(retryDelay):
 	case <-ctx.Done():
 		return false
 	}
-	return !time.Now().Before(k.until)
+	return !k.r.held() && !time.Now().Before(k.until)
 }
 
 // adopt takes the shim over, or settles the process if that is gone.
@@ -316,10 +345,14 @@ func (k *keeper) over(ctx context.Context, out, errs int64, left []proc.Identity
 	r := k.r
 	r.rt = k.rt
 	defer k.rt.release()
-	for {
+	for told := false; ; {
 		err := r.takeRest(out, errs)
-		if err == nil {
+		if err == nil && !told {
 			err = k.rt.note(true, r.exited(left, "reason", k.reason))
+			told = err == nil
+		}
+		if err == nil {
+			err = k.exited()
 		}
 		if err == nil {
 			break
@@ -334,6 +367,29 @@ func (k *keeper) over(ctx context.Context, out, errs int64, left []proc.Identity
 	}
 	r.s.collect(k.rt.shimPID)
 	return r.s.dropRuntime(r.st.RuntimeID)
+}
+
+// exited has the session's record know of the exit, and what follows from it.
+func (k *keeper) exited() error {
+	r := k.r
+	asked := k.reason != "" || k.rt.tenure != nil && k.rt.tenure.Closing != ""
+	e, leased, now := r.s.endingOf(r.st.RuntimeID, asked, "its agent left while no turn ran"), r.held(), time.Now().UTC()
+	err := state.Update(r.s.ctx, r.s.dir, record.SessionFile(r.st.Session), func(s *record.Session) error {
+		if s.Version == 0 {
+			return errGone
+		}
+		e.note(s, leased, now)
+		return nil
+	})
+	return ignoreAbsent(err)
+}
+
+// poke has the keeper look whether its session is held.
+func (k *keeper) poke() {
+	select {
+	case k.poked <- struct{}{}:
+	default:
+	}
 }
 
 // closeKept has the process that is kept for a session closed, and returns when it is gone.

@@ -66,7 +66,11 @@ func (r *run) begin(ctx context.Context) (bool, error) {
 		case err != nil || !mine:
 			return false, err
 		case kept != nil:
-			return r.goOn(ctx, kept)
+			ended, err := r.goOn(ctx, kept)
+			if api.CodeOf(err) == api.CodeOwned {
+				return r.settleOwned(err)
+			}
+			return ended, err
 		}
 	} else if mine, err := r.admittedAlone(ctx); err != nil || !mine {
 		return false, err
@@ -87,6 +91,9 @@ func (r *run) begin(ctx context.Context) (bool, error) {
 		rt.release()
 		if errors.Is(err, ErrMoved) {
 			return false, err // what lies at our path is another supervisor's to write
+		}
+		if api.CodeOf(err) == api.CodeOwned {
+			return r.settleOwned(err)
 		}
 		return r.failLaunch(err)
 	}
@@ -110,6 +117,9 @@ func (r *run) underThisBoot() error {
 func (r *run) environment() (environ.Environment, []string) {
 	r.s.mu.Lock()
 	came, ok := r.s.envs[r.folder]
+	if !ok && r.spec.Environment.Inherit {
+		came.Environment, ok = r.s.homes[r.st.Session]
+	}
 	r.s.mu.Unlock()
 	env, want := came.Environment, r.spec.Environment
 	if !ok {
@@ -170,6 +180,10 @@ func (r *run) prepareWorkspace(ctx context.Context) error {
 	}
 	w := record.Workspace{Version: record.Version, ID: r.st.Workspace, Cwd: r.st.Cwd, Session: r.st.Session, CreatedAt: time.Now().UTC()}
 	was, err := state.Read[record.Workspace](r.s.dir, record.WorkspaceFile(w.ID))
+	if err == nil && (r.opens() || r.spec.Client != "") { // a message tells no changes of its own
+		r.st.Worktree = was.Root
+		return nil
+	}
 	repo, probeErr := r.s.probe(ctx, r.st.Cwd)
 	if probeErr == nil {
 		w.Repository, w.Branch, w.Base, w.Head = repo.CommonDir, repo.Branch, repo.Head, repo.Head
@@ -265,16 +279,12 @@ func admit(s *record.Session, folder string) error {
 
 // launch notes the turn and starts the shim.
 func (r *run) launch(rt *runtime, env environ.Environment) error {
-	err := rt.note(true, event("turn_started", map[string]any{"attempt": r.st.Attempt, "try": r.st.Try}),
-		event("runtime_started", map[string]any{"runtime": r.st.RuntimeID}))
+	err := r.inTurn(func() error { return rt.beginWith(event("runtime_started", map[string]any{"runtime": r.st.RuntimeID})) })
 	if err != nil {
 		return err
 	}
 	if !r.s.ours() {
 		return ErrMoved
-	}
-	if err := rt.begin(); err != nil {
-		return err
 	}
 	crash.At("supervisor.turn")
 	control, pid, err := shim.Launch(r.config(env), r.s.o.Log, r.s.o.Env)
@@ -323,7 +333,7 @@ func (r *run) failLaunch(why error) (bool, error) {
 	tries := r.s.o.Config.Recovery.Tries
 	c := cause("shim_exited", why.Error())
 	c.Try, c.Disposition = r.st.Try, "exhausted"
-	if r.st.Try >= tries {
+	if r.st.Try >= tries || r.opens() { // of openings the session's own policy says when there is another
 		return r.settleUnstarted(session.Ending{Refused: true}, c)
 	}
 	next := time.Now().Add(time.Duration(r.s.o.Config.Recovery.Delay)).UTC()

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
@@ -22,6 +23,8 @@ type memory struct {
 	used      providers.Usage         // of the newest try, as it was told last
 	scheduled map[int]next            // by number, the tries that were decided on
 	answered  map[string]api.Answered // by permission, what was answered
+	// handedOver and confirmed are when the prompt of the newest try was.
+	handedOver, confirmed *time.Time
 	// dispatched are the actions of cancels whose first step was due.
 	dispatched map[string]bool
 }
@@ -53,8 +56,13 @@ func (m *memory) take(e journal.Event) error {
 	switch e.Type {
 	case "agent_message_chunk":
 		return m.hear(e.Data)
-	case "turn_started":
+	case "turn_started", "session_opening":
 		m.message, m.text, m.used = "", record.Tail{All: m.text.All}, providers.Usage{} // another try says it anew
+		m.handedOver, m.confirmed = nil, nil
+	case "message_handed_over":
+		m.handedOver = &e.Time
+	case "message_confirmed":
+		m.confirmed = &e.Time
 	case "recovery_scheduled":
 		var n next
 		err := json.Unmarshal(e.Data, &n)
@@ -77,7 +85,7 @@ func (m *memory) take(e journal.Event) error {
 		err := json.Unmarshal(e.Data, &data)
 		m.dispatched[data.Action] = true
 		return err
-	case "turn_ended":
+	case "turn_ended", "session_opened":
 		m.said = &record.Verdict{}
 		return json.Unmarshal(e.Data, m.said)
 	}

@@ -42,6 +42,9 @@ func (s *Supervisor) reconcile() error {
 	s.work.Go(func() {
 		s.findErrands()
 		s.findOrders()
+		for _, id := range s.clients.held() {
+			s.mend(id)
+		}
 		s.slots.open()
 		s.dropForgotten(left)
 		s.endStrays()

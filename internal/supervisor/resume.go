@@ -110,6 +110,7 @@ func (r *run) recallAnswers() error {
 		return nil
 	}
 	m, err := r.remember()
+	r.recallDelivery(m)
 	answers := slices.SortedFunc(maps.Values(m.answered), func(a, b api.Answered) int { return a.At.Compare(b.At) })
 	for _, a := range answers {
 		if !slices.ContainsFunc(r.st.Resolved, func(b api.Answered) bool { return a.Permission == b.Permission }) {

@@ -29,6 +29,8 @@ type run struct {
 	shim proc.Identity
 	// orphaned says that the shim which this supervisor launched went before it had started anything.
 	orphaned bool
+	parted   bool            // a process of it has ended, which its session's record is to note
+	said     *record.Verdict // that is being recorded
 
 	answers chan question // to what the agent asks for
 	kept    bool          // it is as its keeper has it: nothing of the run is recorded any more
@@ -40,7 +42,8 @@ type run struct {
 	mu      sync.Mutex
 	blocker error           // why it was given up
 	waiting *api.WaitingFor // why it does not go on by itself
-	changed chan struct{}   // closed when waiting is set
+	changed chan struct{}   // closed when waiting is set, or the delivery has come on
+	handing api.Delivery    // of its prompt
 }
 
 // ensure has the execution driven, by the one run that does or a new one.
@@ -141,7 +144,9 @@ func (r *run) finish(ended bool) {
 	r.s.mu.Unlock()
 	close(r.done)
 	r.wakeFor()
+	r.leaveHome()
 	if ended {
+		r.s.mend(r.st.Session)
 		if r.st.Leaving {
 			r.s.dispatch(departure(r.folder, r.st))
 		}
@@ -173,9 +178,14 @@ func (r *run) wait(w *api.WaitingFor) {
 	r.waiting = w
 	if w != nil {
 		r.s.slots.pass(r.folder)
-		close(r.changed)
-		r.changed = make(chan struct{})
+		r.tellChange()
 	}
+}
+
+// tellChange wakes those who look at the run. Its mutex is held.
+func (r *run) tellChange() {
+	close(r.changed)
+	r.changed = make(chan struct{})
 }
 
 // load reads the records anew.
@@ -183,6 +193,7 @@ func (r *run) load() (err error) {
 	if r.spec, err = record.SpecOf(r.s.dir, r.folder); err != nil {
 		return err
 	}
+	r.store()
 	r.st, err = state.Read[record.Status](r.s.dir, record.StatusFile(r.folder))
 	if errors.Is(err, fs.ErrNotExist) {
 		r.st, err = record.Status{}, nil
@@ -354,7 +365,7 @@ func (r *run) lineUp() (session.Phase, error) {
 			return session.Queued, nil
 		}
 	}
-	if _, missing := r.environment(); len(missing) > 0 || r.spec.Chore != nil {
+	if _, missing := r.environment(); len(missing) > 0 || r.ours() {
 		return session.Claimed, nil
 	}
 	if r.st.WaitingFor = r.s.slots.full(r.place()); r.st.WaitingFor != nil {
@@ -376,6 +387,9 @@ func (r *run) view() (api.Execution, error) {
 // viewWaiting is the execution with the reason for which it was seen to wait.
 func (r *run) viewWaiting(w *api.WaitingFor) (api.Execution, error) {
 	e, err := record.View(r.s.dir, r.folder)
+	if err == nil && e.Phase != string(session.Ended) {
+		e.Delivery = r.delivery(e.Delivery)
+	}
 	if err != nil || w == nil || e.Phase == string(session.Ended) {
 		return e, err
 	}

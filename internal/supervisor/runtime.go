@@ -63,6 +63,7 @@ func (r *run) openRuntime(env environ.Environment) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.s.settleIn(r.st.Session, env, provider.Stdin)
 	rt := &runtime{r: r, book: b, provider: provider, mask: environ.NewMasker(env.SecretValues()), env: env, resolved: map[string]api.Answered{}}
 	rt.spool(int64(r.s.o.Config.Limits.Spool))
 	rt.at = b.commit(r.st.RuntimeID)

@@ -27,6 +27,7 @@ import (
 // settleExit settles an agent whose shim has told its end.
 func (r *run) settleExit(exit shim.Exit) (ended bool, err error) {
 	pid := r.rt.shimPID
+	r.parted = true
 	if ended, err = r.conclude(exit.Out, exit.Err, func() record.Verdict { return r.judge(exit) }, exit.Left); ended {
 		r.s.collect(pid)
 	}
@@ -42,6 +43,7 @@ func (s *Supervisor) collect(pid int) {
 
 // settleRecorded settles an agent whose end is on disk and whose shim is gone.
 func (r *run) settleRecorded(exit shim.Exit) (bool, error) {
+	r.parted = true
 	if err := r.reopen(); err != nil {
 		return false, err
 	}
@@ -50,6 +52,7 @@ func (r *run) settleRecorded(exit shim.Exit) (bool, error) {
 
 // settleLost settles an agent whose shim was killed: what it said is what is in the spool.
 func (r *run) settleLost(v record.Verdict, left []proc.Identity) (bool, error) {
+	r.parted = true
 	if err := r.reopen(); err != nil {
 		return false, err
 	}
@@ -156,7 +159,11 @@ func (r *run) judgeLost(v record.Verdict) record.Verdict {
 
 // verdict judges an ending together with what had been dispatched.
 func (r *run) verdict(e session.Ending, why *api.Cause) record.Verdict {
-	return record.Judge(e, why, r.st.Cancel)
+	v := record.Judge(e, why, r.st.Cancel)
+	if v.Cause != nil && v.Cause.Code == string(api.CodeOwned) {
+		v.ExitCode = api.CodeOwned.Exit()
+	}
+	return v
 }
 
 // conclude ends an attempt: take in the rest, drop the spool, say it in the journal, write the record. Each
@@ -228,7 +235,7 @@ func (r *run) hasEnv() bool {
 // say puts the end into the journal. Where there are secrets the spool goes before: once the end is told, no
 // file holds what was not masked.
 func (r *run) say(v record.Verdict, left []proc.Identity) error {
-	ended, err := turnEnded(v)
+	ended, err := r.turnEnded(v)
 	if err != nil {
 		return err
 	}
@@ -251,9 +258,9 @@ func (r *run) say(v record.Verdict, left []proc.Identity) error {
 	return r.rt.note(true, ended)
 }
 
-func turnEnded(v record.Verdict) (journal.Event, error) {
+func (r *run) turnEnded(v record.Verdict) (journal.Event, error) {
 	data, err := json.Marshal(v)
-	return journal.Event{Type: "turn_ended", Data: data}, err
+	return journal.Event{Type: r.word("turn_ended"), Data: data}, err
 }
 
 func (r *run) dropSpool() error {
@@ -273,6 +280,7 @@ func (r *run) close(v record.Verdict, text []byte) error {
 		}
 	}
 	about := r.rt.about()
+	r.said = &v
 	var wrote, left error
 	var all sync.WaitGroup
 	all.Go(func() { wrote = r.writeText(text) })
@@ -290,6 +298,7 @@ func (r *run) close(v record.Verdict, text []byte) error {
 	code := v.ExitCode
 	r.st.Outcome, r.st.ExitCode, r.st.Cause, r.st.EndedAt, r.st.Runtime = string(v.Outcome), &code, v.Cause, &now, nil
 	r.st.WaitingFor, r.st.Next, r.st.Permissions, r.st.GivenUp = nil, "", nil, nil
+	r.st.Delivery = r.delivered(v)
 	r.st.Leaving = r.spec.Limits.Archive && v.Outcome == session.Completed
 	if r.st.Cancel != nil {
 		r.st.Cancel.ConfirmedAt = &now

@@ -49,16 +49,11 @@ func standIn(t *testing.T, home string) *Supervisor {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	s := &Supervisor{
-		o: Options{
-			Dir: d, Config: config.Default(), Providers: map[string]providers.Provider{command.Name: command.Provider()},
-		},
-		dir: d, lock: lock, log: log.New(io.Discard, "", 0), self: Record{Epoch: 1, Socket: d.Path("s", "supervisor.sock")},
-		ctx: ctx, leave: cancel, runs: map[string]*run{}, envs: map[string]brought{}, used: time.Now(),
-		books: map[string]*book{}, kept: map[string]*keeper{}, attends: map[string]presence{}, asks: map[string]string{},
-		slots: newSlots(0),
-	}
-	s.clients = newRegistry(ctx, d, s.log, systemClock{}, s.clientGone)
+	s := newSupervisor(ctx, cancel, Options{
+		Dir: d, Config: config.Default(), Providers: map[string]providers.Provider{command.Name: command.Provider()},
+	}, log.New(io.Discard, "", 0))
+	s.lock, s.self = lock, Record{Epoch: 1, Socket: d.Path("s", "supervisor.sock")}
+
 	t.Cleanup(s.clients.close)
 	return s
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/pintle/pintle/internal/config"
 	"github.com/pintle/pintle/internal/environ"
 	"github.com/pintle/pintle/internal/proc"
+	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/providers"
 	"github.com/pintle/pintle/rpc"
 	"github.com/pintle/pintle/state"
@@ -41,10 +42,12 @@ type Options struct {
 	Config    config.Config
 	Providers map[string]providers.Provider
 	Version   string
-	Env       []string      // of the supervisor itself, handed to those that shims start
-	Log       *os.File      // also the standard error of shims
-	Wait      time.Duration // how long to wait for a supervisor that is leaving
-	Ready     func()        // called once it serves
+	// Locate is the path of an agent's program: what is given, else what that PATH has, in a directory.
+	Locate func(agent, given, cwd, path string) (string, error)
+	Env    []string      // of the supervisor itself, handed to those that shims start
+	Log    *os.File      // also the standard error of shims
+	Wait   time.Duration // how long to wait for a supervisor that is leaving
+	Ready  func()        // called once it serves
 }
 
 // Supervisor is a running supervisor.
@@ -70,6 +73,13 @@ type Supervisor struct {
 	errands  map[string]*errand       // by workspace: what is being done with it
 	trees    map[string]chan struct{} // by worktree: who is changing it has put something in
 	asks     map[string]string        // by permission: the folder of whose agent asks, from before that is told
+	feeds    *feeds
+	desks    map[string]*desk // by session: where its operations come in
+	leases   map[string]session.Leases
+	void     map[string]map[string]bool     // by session: clients whose leases are to be removed from its record
+	homes    map[string]environ.Environment // by session that is held: its agent's
+	mending  map[string]bool                // by session: its runtime is waited for
+	menders  sync.WaitGroup
 	slots    *slots
 	conns    int
 	stopping bool // ends all runtimes; takes no work
@@ -111,14 +121,7 @@ func Run(ctx context.Context, o Options) error {
 	defer unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &Supervisor{
-		o: o, dir: o.Dir, log: log.New(o.Log, "", log.LstdFlags|log.LUTC), ctx: ctx, leave: cancel,
-		runs: map[string]*run{}, envs: map[string]brought{}, used: time.Now(),
-		books: map[string]*book{}, kept: map[string]*keeper{}, attends: map[string]presence{}, asks: map[string]string{},
-		slots:   newSlots(o.Config.Limits.Running),
-		errands: map[string]*errand{},
-	}
-	s.clients = newRegistry(ctx, o.Dir, s.log, systemClock{}, s.clientGone)
+	s := newSupervisor(ctx, cancel, o, log.New(o.Log, "", log.LstdFlags|log.LUTC))
 	if s.lock, err = os.Stat(o.Dir.Path(LockFile)); err != nil {
 		return fmt.Errorf("supervisor: %w", err)
 	}
@@ -132,6 +135,19 @@ func Run(ctx context.Context, o Options) error {
 	defer s.close(listener)
 	s.log.Printf("supervisor %d: epoch %d, serving %s", s.self.PID, s.self.Epoch, s.self.Socket)
 	return s.serve(listener)
+}
+
+// newSupervisor is one that does nothing yet.
+func newSupervisor(ctx context.Context, leave context.CancelFunc, o Options, l *log.Logger) *Supervisor {
+	s := &Supervisor{
+		o: o, dir: o.Dir, log: l, ctx: ctx, leave: leave, runs: map[string]*run{}, envs: map[string]brought{}, used: time.Now(),
+		feeds: newFeeds(), desks: map[string]*desk{}, leases: map[string]session.Leases{}, void: map[string]map[string]bool{},
+		homes: map[string]environ.Environment{}, mending: map[string]bool{},
+		books: map[string]*book{}, kept: map[string]*keeper{}, attends: map[string]presence{}, asks: map[string]string{},
+		slots: newSlots(o.Config.Limits.Running), errands: map[string]*errand{},
+	}
+	s.clients = newRegistry(ctx, o.Dir, l, systemClock{}, s.clientGone)
+	return s
 }
 
 // close removes the socket as well, if the lock is still ours.
@@ -220,6 +236,7 @@ func (s *Supervisor) serve(listener net.Listener) error {
 		return err
 	}
 	s.clients.load()
+	s.knowLeases()
 	if s.o.Ready != nil {
 		s.o.Ready()
 	}
@@ -287,7 +304,7 @@ const helloTimeout = 15 * time.Second
 func (s *Supervisor) serveConn(conn net.Conn) {
 	s.count(1)
 	defer s.count(-1)
-	server := &rpc.Server{Handler: s, Hello: helloTimeout, Log: s.log.Printf, Gone: s.clients.lost}
+	server := &rpc.Server{Handler: s, Hello: helloTimeout, Log: s.log.Printf, Gone: s.peerGone}
 	if err := server.Serve(s.ctx, conn); err != nil {
 		s.log.Printf("connection: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ type tenure struct {
 	Runs    int        `json:"runs"`              // that it has served, this one too
 	Since   time.Time  `json:"since"`             // its start
 	Idle    *time.Time `json:"idle,omitempty"`    // nobody has it, and then it is closed
+	Closing string     `json:"closing,omitempty"` // why it is being closed: an exit that was asked for
 	Secrets []string   `json:"secrets,omitempty"` // names of what must not be told of its environment
 	Fence   int64      `json:"fence,omitempty"`   // of the session, where the process is shared
 	Joined  bool       `json:"joined,omitempty"`  // the session came into a process that others had
@@ -108,6 +110,16 @@ func (s *Supervisor) tenures(rec record.Runtime) (map[string]tenure, error) {
 		}
 	}
 	return all, errors.Join(errs...)
+}
+
+// runtimesOf are the runtimes that serve a session.
+func (s *Supervisor) runtimesOf(session string) (all []record.Runtime) {
+	for _, rec := range s.runtimes() {
+		if slices.Contains(s.sessionsOf(rec), session) {
+			all = append(all, rec)
+		}
+	}
+	return all
 }
 
 // sessionsOf are the sessions that a runtime serves; who made it, if that is all that is known.

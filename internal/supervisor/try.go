@@ -25,7 +25,7 @@ var retryable = []string{"transient", "capacity", "transport", "agent_exited", "
 // It completes the verdict's cause.
 func (r *run) another(v record.Verdict) *next {
 	about, c := r.rt.about(), v.Cause
-	if !r.spoken() || r.wanted() || c == nil || v.Outcome == session.Completed {
+	if !r.spoken() || r.wanted() || r.opens() || c == nil || v.Outcome == session.Completed {
 		return nil
 	}
 	own := c.Code == "busy" && r.busy(v)
@@ -102,6 +102,9 @@ func (r *run) tryAgain(v record.Verdict, n *next, left []proc.Identity) error {
 	r.st.WaitingFor = &api.WaitingFor{Kind: "retry", Until: v.Cause.NextTryAt}
 	if err := r.save(session.Waiting); err != nil {
 		return err
+	}
+	if n.Resume == "" {
+		r.anew()
 	}
 	crash.At("supervisor.another")
 	return r.s.dropRuntime(old)

@@ -50,6 +50,8 @@ const (
 	CodeDirty             Code = "workspace_dirty"
 	CodeOccupied          Code = "workspace_busy"
 	CodeLocked            Code = "worktree_locked"
+	CodeSteer             Code = "steer_refused" // no turn runs that the message could be put into, or the agent cannot
+	CodeCrashLooping      Code = "crash_looping" // the session's agent died again and again, or once and must not be restarted
 	CodeInternal          Code = "internal"
 	CodeParse             Code = "parse_error"
 	CodeRequest           Code = "invalid_request"
@@ -105,6 +107,8 @@ var table = map[Code]struct{ wire, exit int }{
 	CodeDirty:             {4135, 6},
 	CodeOccupied:          {4136, 7},
 	CodeLocked:            {4137, 7},
+	CodeSteer:             {4138, 7},
+	CodeCrashLooping:      {4139, 14},
 }
 
 // Wire is the JSON-RPC number of the code.

@@ -106,6 +106,8 @@ type List struct {
 type Wait struct {
 	ID      string `json:"id"`
 	Attempt int    `json:"attempt,omitempty"` // the end of this one; 0: of the newest
+	// Until is what is waited for: stored, handed_over, confirmed, or ended, which is the default (F6). It comes at the end too.
+	Until string `json:"until,omitempty"`
 	// Answers says that the asker will answer what the agent asks for meanwhile: it is left open for him, and the wait
 	// goes on. Without it the answer comes when the execution waits for an approval.
 	Answers bool `json:"answers,omitempty"`
@@ -113,6 +115,7 @@ type Wait struct {
 
 // Answer answers a permission. ID is an execution's, with just one pending, or the permission's own.
 type Answer struct {
+	Operation
 	ID       string `json:"id"`
 	Decision string `json:"decision"`     // allow or deny
 	By       string `json:"by,omitempty"` // who answers, for the record
@@ -146,6 +149,7 @@ type Usage struct {
 
 // Control asks for a stop or an interrupt.
 type Control struct {
+	Operation
 	ID     string `json:"id"`
 	Reason string `json:"reason,omitempty"`
 }
@@ -160,6 +164,7 @@ type Controlled struct {
 
 // Archive asks for an archive, of an execution's session or of a workspace.
 type Archive struct {
+	Operation
 	ID          string `json:"id"`
 	RefuseDirty bool   `json:"refuseDirty,omitempty"` // rather than keep what git would not find again (X22)
 	Reason      string `json:"reason,omitempty"`
@@ -242,6 +247,7 @@ type Restored struct {
 
 // Recover ends an ownership that could not be decided (R8).
 type Recover struct {
+	Operation
 	ID         string `json:"id"`
 	AssertDead bool   `json:"assertDead,omitempty"`
 }
@@ -272,6 +278,7 @@ type Execution struct {
 	Attempt       int               `json:"attempt"`
 	Attempts      []Attempt         `json:"attempts,omitempty"`
 	Fence         int64             `json:"fence,omitempty"`
+	Delivery      *Delivery         `json:"delivery,omitempty"` // of its prompt
 	Cwd           string            `json:"cwd"`
 	Workspace     string            `json:"workspace,omitempty"`
 	Worktree      string            `json:"worktree,omitempty"`

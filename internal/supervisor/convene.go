@@ -1,0 +1,204 @@
+package supervisor
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/pintle/pintle/internal/crash"
+	"github.com/pintle/pintle/internal/environ"
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
+)
+
+// createSession makes a session, held by its creator, and answers once its conversation stands (L2). Its id follows from
+// the operation's, so that a repeat finds it.
+func (q asking) createSession(ctx context.Context, c api.CreateSession) (any, error) {
+	spec, err := q.s.template(c)
+	if err != nil {
+		return nil, err
+	}
+	env := environ.Environment{Vars: c.Environment, Secret: map[string]bool{}}
+	for _, name := range c.Secrets {
+		env.Secret[name] = true
+	}
+	spec.Environment.Values, spec.Environment.Names = env.Stored(), env.Names()
+	id, client := sessionID(c.OperationID), q.client()
+	if c.ExpectedFence == nil {
+		c.ExpectedFence = []byte("null")
+	}
+	o := operation{Operation: c.Operation, method: q.method, session: id, client: client, params: q.params, creates: true}
+	return q.s.operate(ctx, o, func(ctx context.Context, d *desk) (effect, error) {
+		return q.s.convene(ctx, d, client, c.OperationID, spec, env, session.Policy(c.Restart))
+	})
+}
+
+// sessionID is the id of the session that an operation makes.
+func sessionID(operation string) string {
+	if operation == "" {
+		return newID("s")
+	}
+	sum := sha256.Sum256([]byte("session/create " + operation))
+	return "s-" + hex.EncodeToString(sum[:8])
+}
+
+// template is what the messages of a new session are made from.
+func (s *Supervisor) template(c api.CreateSession) (record.Spec, error) {
+	p, ok := s.o.Providers[c.Provider]
+	info, err := os.Stat(c.Cwd)
+	switch {
+	case !ok:
+		return record.Spec{}, api.E(api.CodeNoAgent, "no agent called %s", record.Quote(c.Provider)).WithNext("pintle agents")
+	case !p.Stdin:
+		return record.Spec{}, api.E(api.CodeParams, "a %s has no conversation: give it with pintle run -a %s", c.Provider, c.Provider)
+	case !filepath.IsAbs(c.Cwd) || err != nil || !info.IsDir():
+		return record.Spec{}, api.E(api.CodeParams, "cwd %s: no such directory", record.Quote(c.Cwd))
+	case !slices.Contains(policies, session.Policy(c.Restart)):
+		return record.Spec{}, api.E(api.CodeParams, "restart %q: never, on-demand or on-crash", c.Restart)
+	case c.WarmMs < 0:
+		return record.Spec{}, api.E(api.CodeParams, "warmMs cannot be negative")
+	}
+	path, err := s.o.Locate(c.Provider, c.Path, c.Cwd, c.Environment["PATH"])
+	if err != nil {
+		return record.Spec{}, err
+	}
+	umask := 0o077
+	if c.Umask != nil {
+		umask = *c.Umask
+	}
+	return record.Spec{
+		Version: record.Version, Controller: session.Local, CreatedAt: time.Now().UTC(), Path: path,
+		Payload: session.Payload{
+			Provider: c.Provider, Model: c.Model, AgentArgs: c.AgentArgs, Cwd: c.Cwd, Approve: c.Approve, Unattended: or(c.Unattended, "park"),
+		},
+		Limits: record.Limits{
+			Warm: time.Duration(c.WarmMs) * time.Millisecond, IdleTimeout: time.Duration(s.o.Config.Deadlines.Idle), Share: c.Share,
+		},
+		Environment: record.Environment{Secrets: c.Secrets, Umask: umask},
+	}, nil
+}
+
+// policies are those of restarts; "" is the default.
+var policies = []session.Policy{"", session.Never, session.OnDemand, session.OnCrash}
+
+func or(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a
+}
+
+// convene puts the session on record, held by its creator, and then has its conversation opened. If that cannot be, the
+// session is nobody's; the answer says why.
+func (s *Supervisor) convene(ctx context.Context, d *desk, client, operation string, spec record.Spec, env environ.Environment, policy session.Policy) (effect, error) {
+	if err := s.clients.note(ctx, client, d.id); err != nil {
+		return effect{}, err
+	}
+	crash.At("supervisor.client_noted")
+	lease := session.Lease{Client: client, Mode: session.Exclusive, Since: time.Now().UTC(), Operation: operation}
+	sess, err := s.found(ctx, d, lease, spec, policy)
+	if err != nil {
+		return effect{}, err
+	}
+	crash.At("supervisor.convened")
+	d.mirror(sess.Leases)
+	s.mu.Lock()
+	s.homes[d.id] = env
+	s.mu.Unlock()
+	r, err := s.openSession(ctx, sess, sess.Openings)
+	if err != nil {
+		return effect{}, err
+	}
+	e := effect{late: true, then: func(ctx context.Context, _ any) (any, error) { return s.convened(ctx, d, r, lease) }}
+	e.events = append(e.events, leaseChanged("taken", lease, sess.Fence, nil))
+	return e, nil
+}
+
+// found writes the record of a new session, its journal's directory first.
+func (s *Supervisor) found(ctx context.Context, d *desk, lease session.Lease, spec record.Spec, policy session.Policy) (sess record.Session, err error) {
+	if err := s.dir.Mkdir("sessions", d.id); err != nil {
+		return sess, err
+	}
+	if err := os.Mkdir(s.dir.Path(record.JournalDir(d.id)), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return sess, state.Full(err)
+	}
+	err = state.Update(ctx, s.dir, record.SessionFile(d.id), func(r *record.Session) error {
+		if r.Version == 0 {
+			*r = record.Session{
+				Version: record.Version, ID: d.id, Workspace: newID("w"), Provider: spec.Payload.Provider, CreatedAt: lease.Since,
+				Template: &spec, Policy: policy, Operation: lease.Operation,
+			}
+		}
+		if len(r.Leases) == 0 { // it is new, or could not be opened before
+			r.Leases, r.Openings = session.Leases{lease}, r.Openings+1
+		}
+		sess = *r
+		return nil
+	})
+	return sess, err
+}
+
+// convened waits for the opening and tells how the session is.
+func (s *Supervisor) convened(ctx context.Context, d *desk, r *run, lease session.Lease) (any, error) {
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	st, err := record.StatusOf(s.dir, r.folder)
+	if err != nil {
+		return nil, err
+	}
+	if st.Outcome != string(session.Completed) {
+		return nil, errors.Join(openingError(d.id, st), s.forsake(d, lease.Client))
+	}
+	view, err := s.viewSession(d.id)
+	own := s.leaseOf(lease)
+	view.Lease = &own
+	return view, err
+}
+
+// openingError is why a conversation does not stand.
+func openingError(id string, st record.Status) error {
+	code, message := api.CodeNoAgent, "it ended as "+st.Outcome
+	if st.Cause != nil {
+		message = st.Cause.Message
+	}
+	switch session.Outcome(st.Outcome) {
+	case session.Cancelled:
+		code = api.CodeCancelled
+	case session.HostDied:
+		code = api.CodeHostDied
+	}
+	return api.E(code, "the agent of session %s could not be started: %s", id, message).WithNext("pintle doctor")
+}
+
+// forsake gives up a session whose agent could not be started: its creator does not hold it any more.
+func (s *Supervisor) forsake(d *desk, client string) error {
+	release, err := d.take(s.ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	_, events, err := s.dropLeases(s.ctx, d, client)
+	if err != nil || len(events) == 0 {
+		return err
+	}
+	return d.append(events...)
+}
+
+// operationID is one for what comes without.
+func operationID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return session.NewOperation(time.Now(), b)
+}

@@ -1,0 +1,139 @@
+package supervisor
+
+import (
+	"context"
+	"time"
+
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/rpc/api"
+)
+
+// A prompt is stored when its order is, handed over when the shim has written it to the agent, confirmed when the agent has
+// named the turn (F6). The shim's record and the agent's words decide; the journal tells when that was. Waiting long makes
+// none of it unknown: only that the agent is gone does.
+
+// steers reports whether a kind of agent takes a message into a turn that runs.
+func steers(p providers.Provider) bool { return p.Steers }
+
+// handedOver notes that the agent may have the prompt.
+func (r *run) handedOver() error { return r.come("message_handed_over", handedOver) }
+
+// confirmed notes that the agent has named the turn.
+func (r *run) confirmed() error { return r.come("message_confirmed", confirmed) }
+
+func handedOver(d *api.Delivery) **time.Time { return &d.HandedOverAt }
+func confirmed(d *api.Delivery) **time.Time  { return &d.ConfirmedAt }
+
+// come notes one of the facts, once.
+func (r *run) come(kind string, which func(*api.Delivery) **time.Time) error {
+	r.mu.Lock()
+	known := *which(&r.handing) != nil
+	r.mu.Unlock()
+	if known || r.kept {
+		return nil
+	}
+	if err := r.rt.note(false, event(kind, nil)); err != nil {
+		return err
+	}
+	now := time.Now().UTC()
+	r.note(which, &now)
+	return nil
+}
+
+func (r *run) note(which func(*api.Delivery) **time.Time, at *time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*which(&r.handing) = at
+	r.tellChange()
+}
+
+// recallDelivery brings back what an earlier supervisor knew of it, and what only the shim did.
+func (r *run) recallDelivery(m memory) {
+	r.mu.Lock()
+	r.handing.HandedOverAt, r.handing.ConfirmedAt = m.handedOver, m.confirmed
+	r.mu.Unlock()
+	if m.handedOver == nil && r.rt.handedOver() {
+		now := time.Now().UTC()
+		r.note(handedOver, &now)
+	}
+}
+
+// delivery is how the prompt of a run that goes on is; nil of one that has none.
+func (r *run) delivery(recorded *api.Delivery) *api.Delivery {
+	r.mu.Lock()
+	d := r.handing
+	r.mu.Unlock()
+	if d.StoredAt == nil {
+		return recorded
+	}
+	d.State = "pending"
+	if d.ConfirmedAt != nil {
+		d.State = "accepted"
+	}
+	return &d
+}
+
+// delivered is how the prompt of a run that has ended was.
+func (r *run) delivered(v record.Verdict) *api.Delivery {
+	d := r.delivery(nil)
+	switch {
+	case d == nil || d.State == "accepted":
+	case v.Outcome == session.Unknown:
+		d.State = "unknown"
+	default:
+		d.State = "rejected" // it never had it, or refused it
+	}
+	return d
+}
+
+// store notes that there is a prompt, which a run of an agent that is spoken to has.
+func (r *run) store() {
+	p := r.s.o.Providers[r.spec.Payload.Provider]
+	at := r.spec.Desired.At
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case !p.Stdin || r.opens():
+	case r.handing.StoredAt == nil || !r.handing.StoredAt.Equal(at): // another attempt
+		r.handing = api.Delivery{StoredAt: &at}
+	}
+}
+
+// anew is for a try from the beginning, which hands the prompt over itself.
+func (r *run) anew() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.handing.HandedOverAt, r.handing.ConfirmedAt = nil, nil
+}
+
+// reach returns when the delivery has come so far, or the run has ended.
+func (r *run) reach(ctx context.Context, far func(api.Delivery, *api.WaitingFor) bool) error {
+	for {
+		r.mu.Lock()
+		d, waiting, changed := r.handing, r.waiting, r.changed
+		r.mu.Unlock()
+		if far(d, waiting) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-r.done:
+			return r.failure()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func deliveredOrWaits(d api.Delivery, w *api.WaitingFor) bool {
+	return d.HandedOverAt != nil || w != nil
+}
+
+// untils are what execution/wait may wait for.
+var untils = map[string]func(api.Delivery, *api.WaitingFor) bool{
+	"stored":      func(api.Delivery, *api.WaitingFor) bool { return true },
+	"handed_over": func(d api.Delivery, _ *api.WaitingFor) bool { return d.HandedOverAt != nil },
+	"confirmed":   func(d api.Delivery, _ *api.WaitingFor) bool { return d.ConfirmedAt != nil },
+}

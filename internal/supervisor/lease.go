@@ -1,0 +1,342 @@
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pintle/pintle/internal/crash"
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
+	"github.com/pintle/pintle/state/journal"
+)
+
+// A lease is on record in session.json before it counts, and the client's own record names the session before that, so that
+// whoever dies, no lease is left that nobody would ever take back. Who it is that leaves (a detach, a goodbye, a grace that is
+// over) is removed in the same way.
+
+// attach gives a client a lease (L1, L2, L9).
+func (s *Supervisor) attach(ctx context.Context, d *desk, client string, a api.Attach) (effect, error) {
+	mode := session.Mode(a.Mode)
+	if mode == "" {
+		mode = session.Shared
+		if a.TakeOver {
+			mode = session.Exclusive
+		}
+	}
+	if mode != session.Shared && mode != session.Exclusive {
+		return effect{}, api.E(api.CodeParams, "the mode %q is none: shared or exclusive", a.Mode)
+	}
+	if err := s.clients.note(ctx, client, d.id); err != nil {
+		return effect{}, err
+	}
+	crash.At("supervisor.client_noted")
+	now := time.Now().UTC()
+	var got session.Attachment
+	var sess record.Session
+	busy, err := d.busy()
+	if err != nil {
+		return effect{}, err
+	}
+	void := d.voided()
+	err = d.change(ctx, func(r *record.Session) error {
+		if r.ArchivedAt != nil {
+			return archivedSession(*r)
+		}
+		if connected, _, live := s.clients.state(client); !live && !connected {
+			return api.E(api.CodeClientGone, "client %s has gone", client)
+		}
+		var refusal *session.Refusal
+		ask := session.Ask{Client: client, Mode: mode, TakeOver: a.TakeOver, At: now, Operation: a.OperationID}
+		if got, refusal = without(r.Leases, void).Attach(ask, busy(*r)); refusal != nil {
+			return d.owned(refusal)
+		}
+		if r.Leases = got.Leases; got.Bumps {
+			r.Fence++
+		}
+		sess = *r
+		return nil
+	})
+	if err != nil {
+		return effect{}, err
+	}
+	crash.At("supervisor.leased")
+	d.mirror(sess.Leases)
+	d.clean(void)
+	lease := s.leaseOf(got.Lease)
+	e := effect{answer: api.Attached{Session: d.id, Lease: lease, Fence: sess.Fence, State: stateOf(sess), LastSeq: s.lastSequence(d.id)}}
+	if again := a.OperationID != "" && got.Lease.Operation == a.OperationID; got.Changed || again { // again: killed before it was told
+		e.events = append(e.events, leaseChanged("taken", got.Lease, sess.Fence, got.Evicted))
+		s.tellEvicted(d.id, e.events[0], got.Evicted)
+	}
+	return e, nil
+}
+
+func leaseChanged(what string, l session.Lease, fence int64, evicted []session.Lease) journal.Event {
+	data := map[string]any{"change": what, "client": l.Client, "mode": l.Mode, "fence": fence}
+	if len(evicted) > 0 {
+		data["evicted"] = evicted
+	}
+	return event("lease_changed", data)
+}
+
+// tellEvicted tells those whose leases were taken over, whether they have subscribed or not (L9).
+func (s *Supervisor) tellEvicted(id string, e journal.Event, evicted []session.Lease) {
+	e.Session, e.Time = id, time.Now().UTC()
+	for _, l := range evicted {
+		for _, p := range s.clients.peersOf(l.Client) {
+			_ = p.Notify(api.NotifyEvent, e) // who does not read is told by the refusal of what he sends
+		}
+	}
+}
+
+// detach gives a client's lease back. If that cannot be recorded the client has none any more all the same, and whoever comes
+// next finishes it (L4).
+func (s *Supervisor) detach(ctx context.Context, d *desk, client string) (effect, error) {
+	sess, events, err := s.dropLeases(ctx, d, client)
+	if err != nil {
+		return effect{}, err
+	}
+	return effect{answer: api.Detached{Session: d.id, Fence: sess.Fence}, events: events}, nil
+}
+
+// dropLeases removes the leases of clients. The desk's turn is held.
+func (s *Supervisor) dropLeases(ctx context.Context, d *desk, clients ...string) (sess record.Session, events []journal.Event, err error) {
+	gone := map[string]bool{}
+	for _, c := range clients {
+		gone[c] = true
+	}
+	void := d.voided()
+	maps.Copy(void, gone)
+	var had []session.Lease
+	err = d.change(ctx, func(r *record.Session) error {
+		had = slices.DeleteFunc(slices.Clone(r.Leases), func(l session.Lease) bool { return !void[l.Client] })
+		if r.Leases = without(r.Leases, void); len(r.Leases) == 0 {
+			r.Restart = r.Restart.Released()
+		}
+		sess = *r
+		return nil
+	})
+	if err != nil {
+		d.disown(clients)
+		return sess, nil, err
+	}
+	crash.At("supervisor.unleased")
+	d.mirror(sess.Leases)
+	d.clean(void)
+	for _, l := range had {
+		events = append(events, leaseChanged("given_back", l, sess.Fence, nil))
+	}
+	for client := range gone {
+		if err := s.clients.forget(ctx, client, d.id); err != nil {
+			s.log.Printf("client %s: %v", client, err) // it is looked for in vain at its end
+		}
+	}
+	s.letGo(d.id)
+	return sess, events, nil
+}
+
+// without is the leases but for those of some clients.
+func without(leases session.Leases, clients map[string]bool) session.Leases {
+	return slices.DeleteFunc(slices.Clone(leases), func(l session.Lease) bool { return clients[l.Client] })
+}
+
+// clientGone frees what a client that has ended holds (L6). Sessions are those on which it may hold leases. It may be called
+// again for the same client, after an error or a crash.
+func (s *Supervisor) clientGone(ctx context.Context, client string, sessions []string) error {
+	for _, id := range sessions {
+		if err := s.freeSession(ctx, client, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Supervisor) freeSession(ctx context.Context, client, id string) error {
+	d, done := s.desk(id)
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, operationLimit)
+	defer cancel()
+	ctx, left, err := d.come(ctx, session.Pending{Client: client, Method: session.Gone})
+	if err != nil {
+		return err
+	}
+	defer left()
+	release, err := d.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	_, events, err := s.dropLeases(ctx, d, client)
+	if api.CodeOf(err) == api.CodeNotFound {
+		return nil // it was not made
+	}
+	if err != nil || len(events) == 0 {
+		return err
+	}
+	if err := d.open(); err != nil {
+		return err
+	}
+	return d.append(events...)
+}
+
+// busy are the executions that hold the session, of those in its queue when it is called.
+func (d *desk) busy() (func(record.Session) []session.Busy, error) {
+	sess, err := d.read()
+	if err != nil {
+		return nil, err
+	}
+	over := map[string]bool{}
+	names := map[string]string{}
+	for _, t := range sess.Queue {
+		open, err := d.s.unended(t.Folder)
+		over[t.Folder] = !open && (err == nil || nowhere(err))
+		if spec, err := record.SpecOf(d.s.dir, t.Folder); err == nil {
+			names[t.Folder] = spec.ID
+			over[t.Folder] = over[t.Folder] || spec.Opening != nil
+		}
+	}
+	return func(r record.Session) (busy []session.Busy) {
+		for _, t := range r.Queue {
+			if !over[t.Folder] {
+				busy = append(busy, session.Busy{Execution: cmp.Or(names[t.Folder], t.Folder), Since: t.At})
+			}
+		}
+		return busy
+	}, nil
+}
+
+// mayWrite refuses a client that may not drive the session.
+func (d *desk) mayWrite(sess record.Session, client string) error {
+	if refusal := without(sess.Leases, d.voided()).MayWrite(client); refusal != nil {
+		return d.owned(refusal)
+	}
+	return nil
+}
+
+// owned is a refusal with who has the session.
+func (d *desk) owned(refusal *session.Refusal) error {
+	owner := map[string]any{"mode": refusal.Mode, "since": refusal.Since}
+	next := "pintle wait " + record.Quote(refusal.Execution)
+	who := "run " + record.Quote(refusal.Execution)
+	if refusal.Client != "" {
+		connected, until, _ := d.s.clients.state(refusal.Client)
+		owner["client"], owner["connected"] = refusal.Client, connected
+		who, next = "client "+record.Quote(refusal.Client), "pintle attach "+d.id+" --take-over"
+		if !connected && !until.IsZero() {
+			owner["graceUntil"] = until.UTC()
+			who += " (away, in grace)"
+		}
+	} else {
+		owner["execution"] = refusal.Execution
+	}
+	e := api.E(api.CodeOwned, "session %s is held by %s, %s, since %s", d.id, who, refusal.Mode, refusal.Since.UTC().Format(time.RFC3339))
+	e.Data = map[string]any{"owner": owner}
+	return e.WithNext(next)
+}
+
+func archivedSession(sess record.Session) error {
+	return api.E(api.CodeArchived, "session %s is archived", sess.ID).WithNext("pintle workspace restore " + sess.Workspace)
+}
+
+// leaseOf is a lease as everybody sees it.
+func (s *Supervisor) leaseOf(l session.Lease) api.Lease {
+	connected, until, _ := s.clients.state(l.Client)
+	lease := api.Lease{Client: l.Client, Mode: string(l.Mode), Since: l.Since, Connected: connected}
+	if !connected && !until.IsZero() {
+		at := until.UTC()
+		lease.GraceUntil = &at
+	}
+	return lease
+}
+
+// mirror has the session's leases known without a look at its record.
+func (d *desk) mirror(leases session.Leases) {
+	d.s.mu.Lock()
+	defer d.s.mu.Unlock()
+	if len(leases) == 0 {
+		delete(d.s.leases, d.id)
+		return
+	}
+	d.s.leases[d.id] = leases
+}
+
+// voided are the clients that own nothing here any more, which could not be recorded.
+func (d *desk) voided() map[string]bool {
+	d.s.mu.Lock()
+	defer d.s.mu.Unlock()
+	void := maps.Clone(d.s.void[d.id])
+	if void == nil {
+		void = map[string]bool{}
+	}
+	return void
+}
+
+// disown notes that clients own nothing here any more.
+func (d *desk) disown(clients []string) {
+	d.s.mu.Lock()
+	defer d.s.mu.Unlock()
+	if d.s.void[d.id] == nil {
+		d.s.void[d.id] = map[string]bool{}
+	}
+	for _, client := range clients {
+		d.s.void[d.id][client] = true
+	}
+	d.s.leases[d.id] = without(d.s.leases[d.id], d.s.void[d.id])
+}
+
+// clean notes that it is recorded now.
+func (d *desk) clean(clients map[string]bool) {
+	d.s.mu.Lock()
+	defer d.s.mu.Unlock()
+	maps.DeleteFunc(d.s.void[d.id], func(client string, _ bool) bool { return clients[client] })
+	if len(d.s.void[d.id]) == 0 {
+		delete(d.s.void, d.id)
+	}
+}
+
+// leased reports whether a client holds the session.
+func (s *Supervisor) leased(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.leases[id]) > 0
+}
+
+// held reports whether the run's session is held by a client, so that its agent's process is kept for it.
+func (r *run) held() bool { return r.s.leased(r.st.Session) }
+
+// letGo has the process of a session closed when its time is over, if nobody holds the session any more.
+func (s *Supervisor) letGo(id string) {
+	if s.leased(id) {
+		return
+	}
+	s.mu.Lock()
+	k, r := s.kept[id], s.runs
+	delete(s.homes, id)
+	for _, run := range r {
+		run.wake()
+	}
+	s.mu.Unlock()
+	if k != nil {
+		k.poke()
+	}
+}
+
+// knowLeases reads which sessions are held, from those that clients' records name.
+func (s *Supervisor) knowLeases() {
+	for _, id := range s.clients.held() {
+		sess, err := state.Read[record.Session](s.dir, record.SessionFile(id))
+		if err != nil {
+			continue // who may come for it is refused
+		}
+		s.mu.Lock()
+		if len(sess.Leases) > 0 {
+			s.leases[id] = sess.Leases
+		}
+		s.mu.Unlock()
+	}
+}

@@ -1,0 +1,213 @@
+package supervisor
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/pintle/pintle/internal/crash"
+	"github.com/pintle/pintle/internal/environ"
+	"github.com/pintle/pintle/internal/proc"
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
+)
+
+// A message is an execution whose key is the operation's id: it is stored, handed over, confirmed and answered as those are.
+// Its place in the queue is taken in the write that checks lease and fence, and its order is given behind that. Killed in
+// between, the place is nobody's, and the repeat gives the order.
+
+// The ways of a message into its session.
+const (
+	whenQueue     = "queue"
+	whenSteer     = "steer"
+	whenInterrupt = "interrupt"
+)
+
+// maxText is the longest message, in bytes: a line of the wire has 4 MiB.
+const maxText = 3 << 20
+
+// post stores a message (F5, F6).
+func (s *Supervisor) post(ctx context.Context, d *desk, client string, m api.Send) (effect, error) {
+	sess, err := d.read()
+	if err != nil {
+		return effect{}, err
+	}
+	spec, err := s.message(sess, client, m)
+	if err != nil {
+		return effect{}, err
+	}
+	folder := session.Folder(spec.Controller, spec.ID)
+	idle, err := s.reserveTurn(ctx, d, client, spec, folder)
+	if err != nil {
+		return effect{}, err
+	}
+	crash.At("supervisor.enqueued")
+	claimed, err := record.Claim(ctx, s.dir, spec, 0, func(*record.Spec) error { return nil })
+	if err != nil {
+		return effect{}, err
+	}
+	crash.At("supervisor.stored")
+	if m.Environment != nil {
+		if err := s.bring(claimed.Folder, api.Create{ID: spec.ID, Environment: m.Environment, Secrets: m.Secrets}); err != nil {
+			return effect{}, err
+		}
+	}
+	at := claimed.Spec.Desired.At
+	stored := event("message_stored", map[string]any{"when": or(m.When, whenQueue), "client": client})
+	stored.Execution = spec.ID
+	sent := api.Sent{
+		Session: d.id, Execution: spec.ID, When: or(m.When, whenQueue), Fence: sess.Fence,
+		Delivery: api.Delivery{State: "pending", StoredAt: &at},
+	}
+	e := effect{answer: sent}
+	e.events = append(e.events, stored)
+	e.then = func(ctx context.Context, _ any) (any, error) { return s.posted(ctx, d, claimed.Folder, sent, idle) }
+	return e, nil
+}
+
+// message is the order of one.
+func (s *Supervisor) message(sess record.Session, client string, m api.Send) (record.Spec, error) {
+	spec, err := s.templateOf(sess)
+	if err != nil {
+		return spec, err
+	}
+	provider := s.o.Providers[sess.Provider]
+	switch {
+	case m.Text == "":
+		return spec, api.E(api.CodeParams, "the text is empty")
+	case len(m.Text) > maxText:
+		return spec, api.E(api.CodeParams, "a text of %d bytes: %d at most", len(m.Text), maxText)
+	case m.When != "" && !slices.Contains([]string{whenQueue, whenSteer, whenInterrupt}, m.When):
+		return spec, api.E(api.CodeParams, "when %q: queue, steer or interrupt", m.When)
+	case !provider.Stdin:
+		return spec, api.E(api.CodeParams, "session %s is a %s's, which has no conversation", sess.ID, sess.Provider)
+	case m.When == whenSteer && !steers(provider):
+		return spec, api.E(api.CodeSteer, "%s cannot be steered", sess.Provider).WithNext("send it with when queue")
+	}
+	boot, err := proc.BootID()
+	now := time.Now().UTC()
+	spec.Version, spec.ID, spec.Controller, spec.CreatedAt = 0, or(m.OperationID, operationID()), session.Local, now
+	spec.Payload.Prompt, spec.Payload.Session = m.Text, sess.ID
+	spec.Tree, spec.Opening, spec.Client, spec.When, spec.Labels = nil, nil, client, m.When, m.Labels
+	spec.Payload.Worktree, spec.Payload.Branch, spec.Payload.Base, spec.Payload.Checkout, spec.Payload.Pull, spec.Payload.Reuse = false, "", "", "", 0, ""
+	spec.Desired = record.Desired{At: now, BootID: boot}
+	spec.Limits.Archive, spec.Limits.Timeout, spec.Limits.Attended = false, time.Duration(m.TimeoutMs)*time.Millisecond, false
+	if spec.Limits.Timeout > 0 {
+		spec.Desired.Deadline = proc.BootClock() + spec.Limits.Timeout
+	}
+	if w, err := state.Read[record.Workspace](s.dir, record.WorkspaceFile(sess.Workspace)); err == nil {
+		spec.Payload.Cwd = w.Cwd
+	}
+	spec.Environment.Inherit = m.Environment == nil
+	if m.Environment != nil {
+		env := environ.Environment{Vars: m.Environment, Secret: map[string]bool{}}
+		for _, name := range m.Secrets {
+			env.Secret[name] = true
+		}
+		spec.Environment.Values, spec.Environment.Names, spec.Environment.Secrets = env.Stored(), env.Names(), m.Secrets
+	}
+	return spec, err
+}
+
+// reserveTurn takes the message's place in the queue, in the write that checks that it may come. idle: it is the first.
+func (s *Supervisor) reserveTurn(ctx context.Context, d *desk, client string, spec record.Spec, folder string) (idle bool, err error) {
+	busy, err := d.busy()
+	if err != nil {
+		return false, err
+	}
+	void := d.voided()
+	err = d.change(ctx, func(r *record.Session) error {
+		if r.ArchivedAt != nil {
+			return archivedSession(*r)
+		}
+		if refusal := without(r.Leases, void).MayWrite(client); refusal != nil {
+			return d.owned(refusal)
+		}
+		if ok, why := r.Restart.MayStart(); !ok {
+			return parkedError(d.id, why)
+		}
+		others := busy(*r)
+		idle = len(others) == 0
+		if spec.When == whenSteer {
+			if idle {
+				return api.E(api.CodeSteer, "session %s: no turn runs that could be steered", d.id).WithNext("send it with when queue")
+			}
+			r.Join(folder)
+			return nil
+		}
+		r.Enqueue(record.Turn{Folder: folder, At: spec.Desired.At, Next: spec.When == whenInterrupt})
+		return nil
+	})
+	return idle, err
+}
+
+func parkedError(id, why string) error {
+	return api.E(api.CodeCrashLooping, "session %s is parked: %s", id, why).WithNext("pintle recover " + id)
+}
+
+// posted answers a send: to an idle session after the hand-over, to a busy one at once.
+func (s *Supervisor) posted(ctx context.Context, d *desk, folder string, sent api.Sent, idle bool) (any, error) {
+	r := s.ensure(folder)
+	if sent.When == whenInterrupt && !idle {
+		if err := s.interruptTurn(ctx, d.id, folder, "a message in its place"); err != nil {
+			return sent, err
+		}
+	}
+	if idle {
+		if err := r.reach(ctx, deliveredOrWaits); err != nil {
+			return nil, err
+		}
+	}
+	if e, err := r.view(); err == nil && e.Delivery != nil {
+		sent.Delivery = *e.Delivery
+		sent.Fence = max(sent.Fence, e.Fence)
+	}
+	return sent, nil
+}
+
+// interruptTurn has the turn that runs in a session end, but for that of one execution, and does not wait for it.
+func (s *Supervisor) interruptTurn(ctx context.Context, id, but, reason string) error {
+	folder, err := s.running(id)
+	if err != nil || folder == "" || folder == but {
+		return err
+	}
+	_, err = record.Cancel(ctx, s.dir, folder, api.Cancel{Action: "interrupt", Reason: reason, RequestedAt: time.Now().UTC()})
+	s.ensure(folder).wake()
+	return err
+}
+
+// running is the folder of the execution whose turn it is in a session, "" if it is nobody's.
+func (s *Supervisor) running(id string) (string, error) {
+	sess, err := state.Read[record.Session](s.dir, record.SessionFile(id))
+	if err != nil {
+		return "", err
+	}
+	for _, t := range sess.Queue {
+		if open, err := s.unended(t.Folder); open || err != nil && !nowhere(err) {
+			return t.Folder, nil
+		}
+	}
+	return "", nil
+}
+
+// interruptSession has the turn that runs end, and answers once it has.
+func (s *Supervisor) interruptSession(_ context.Context, d *desk, i api.Interrupt) (effect, error) {
+	answer := api.Controlled{Action: "interrupt", Success: true}
+	folder, err := s.running(d.id)
+	if err != nil || folder == "" {
+		return effect{answer: answer}, err
+	}
+	spec, err := record.SpecOf(s.dir, folder)
+	if err != nil {
+		return effect{}, err
+	}
+	answer.ExecutionID = spec.ID
+	return effect{late: true, then: func(ctx context.Context, _ any) (any, error) {
+		if err := s.interruptTurn(ctx, d.id, "", i.Reason); err != nil {
+			return nil, err
+		}
+		return answer, s.ended(ctx, folder)
+	}}, nil
+}

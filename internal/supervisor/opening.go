@@ -1,0 +1,127 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/pintle/pintle/internal/environ"
+	"github.com/pintle/pintle/internal/proc"
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/state"
+)
+
+// An opening has the conversation of a session stand without a prompt: when a client creates one, and when its runtime has
+// gone and nobody asked for that. It is an execution of pintle's own in the queue of the session, so what holds of those
+// holds of it: it is carried out once whoever is killed, its process is adopted, fenced, kept and stopped like any other. It
+// is listed nowhere and is no turn.
+
+// opens reports whether the run is one.
+func (r *run) opens() bool { return r.spec.Opening != nil }
+
+// ours reports whether pintle gave it to itself.
+func (r *run) ours() bool { return r.opens() || r.spec.Chore != nil }
+
+// word is the name of an event in the journal: what an opening says is no turn's.
+func (r *run) word(kind string) string {
+	names := map[string]string{"turn_started": "session_opening", "turn_ended": "session_opened"}
+	if r.opens() && names[kind] != "" {
+		return names[kind]
+	}
+	return kind
+}
+
+// joinOpened gives an opening the session that it is for, whose record was there before.
+func (r *run) joinOpened(st *record.Status) error {
+	s, err := state.Read[record.Session](r.s.dir, record.SessionFile(r.spec.Opening.Session))
+	if err != nil {
+		return err
+	}
+	st.Session, st.Workspace = s.ID, s.Workspace
+	return nil
+}
+
+// opening is the order of a session's next one.
+func (s *Supervisor) opening(sess record.Session, from record.Spec, number int) (record.Spec, error) {
+	boot, err := proc.BootID()
+	now := time.Now().UTC()
+	spec := from
+	spec.ID, spec.Controller, spec.CreatedAt = fmt.Sprintf("open %s %d", sess.ID, number), record.Chores, now
+	spec.Payload.Prompt, spec.Payload.Session = "", ""
+	spec.Desired = record.Desired{At: now, BootID: boot}
+	spec.Opening, spec.Tree, spec.Client, spec.When = &record.Opening{Session: sess.ID, Number: number}, nil, "", ""
+	spec.Limits = record.Limits{Warm: from.Limits.Warm, Share: from.Limits.Share}
+	spec.Environment.Inherit = true
+	return spec, err
+}
+
+// open has a session's conversation stand, and returns the run that sees to that.
+func (s *Supervisor) openSession(ctx context.Context, sess record.Session, number int) (*run, error) {
+	from, err := s.templateOf(sess)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := s.opening(sess, from, number)
+	if err != nil {
+		return nil, err
+	}
+	claimed, err := record.Claim(ctx, s.dir, spec, 0, func(*record.Spec) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	return s.ensure(claimed.Folder), nil
+}
+
+// templateOf is what the messages of a session are made from: what it was created with, or the newest of its runs.
+func (s *Supervisor) templateOf(sess record.Session) (record.Spec, error) {
+	if sess.Template != nil {
+		return *sess.Template, nil
+	}
+	for _, folder := range slices.Backward(sess.Runs) {
+		spec, err := record.SpecOf(s.dir, folder)
+		if err == nil && spec.Opening == nil {
+			return spec, nil
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return spec, err
+		}
+	}
+	return record.Spec{}, fmt.Errorf("session %s: no order is left that says how its agent is started: %w", sess.ID, fs.ErrNotExist)
+}
+
+// fit reports whether an agent's process may go on after a turn that ended so: its conversation stands.
+func fit(about providers.About) bool {
+	return about.Ready && !slices.Contains([]string{"transport", "busy", "protocol", "config"}, about.End.Code)
+}
+
+// stopped reports whether somebody wants the run's process gone, and not just its turn.
+func (r *run) stopped() bool {
+	c := r.st.Cancel
+	if c == nil {
+		c = r.cancelled()
+	}
+	return r.s.isStopping() || c != nil && c.Action != "interrupt"
+}
+
+// settleIn remembers the environment that a session's agent has, for messages that bring none.
+func (s *Supervisor) settleIn(session string, env environ.Environment, spoken bool) {
+	if !spoken || len(env.Vars) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.homes[session] = env
+}
+
+// leaveHome forgets it, unless the session is held or its agent's process is kept.
+func (r *run) leaveHome() {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	if len(r.s.leases[r.st.Session]) == 0 && r.s.kept[r.st.Session] == nil {
+		delete(r.s.homes, r.st.Session)
+	}
+}
