@@ -15,7 +15,7 @@ func TestCase31_AnOptionThatWasNotOffered(t *testing.T) {
 	socket := s.serving()
 	s.parked()
 	w := dialWire(t, socket)
-	w.say(hello)
+	w.say(hello())
 	w.hear(1)
 	for i, c := range []struct {
 		params string

@@ -30,12 +30,12 @@ func TestCase26_PeerOfAnotherUser(t *testing.T) {
 	chmod(t, 0o711, s.dir, s.home, filepath.Dir(socket))
 	chmod(t, 0o666, socket)
 	theirs := dialAs(t, nobodyElse, socket)
-	_, _ = io.WriteString(theirs, strings.Join([]string{hello, request(1, "execution/stop", "k")}, "\n")+"\n")
+	_, _ = io.WriteString(theirs, strings.Join([]string{hello(), request(1, "execution/stop", "k")}, "\n")+"\n")
 	said, err := io.ReadAll(theirs)
 	if len(said) > 0 || (err != nil && !errors.Is(err, syscall.ECONNRESET)) {
 		t.Errorf("another user was told %q, %v", said, err)
 	}
-	ours.say(hello, request(1, "execution/get", "k"))
+	ours.say(hello(), request(1, "execution/get", "k"))
 	_, answers := ours.hear(2)
 	if e := answers["1"].execution(t); e.Outcome != "" || e.Cancel != nil {
 		t.Errorf("our own user is told %s", answers["1"].Result)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/pintle/pintle/internal/supervisor"
@@ -55,8 +56,12 @@ func dialWire(t *testing.T, socket string) *wire {
 	return &wire{t, conn, bufio.NewReader(conn)}
 }
 
-// hello is what comes first on a connection, under the id 0.
-const hello = `{"jsonrpc":"2.0","id":0,"method":"hello","params":{"protocol":1,"client":"test","version":"0"}}`
+// hello is what comes first on a connection, under the id 0, of a client that no other connection is of.
+func hello() string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":"hello","params":{"protocol":1,"client":"test-%d","version":"0","graceMs":0}}`, hellos.Add(1))
+}
+
+var hellos atomic.Int64
 
 // request is one line of the wire about the run called key.
 func request(id int, method, key string) string {
@@ -75,11 +80,14 @@ func (w *wire) say(lines ...string) {
 func (w *wire) hear(n int) (ids []string, answers map[string]answer) {
 	w.t.Helper()
 	answers = map[string]answer{}
-	for range n {
+	for len(ids) < n {
 		line, err := w.in.ReadBytes('\n')
 		var a answer
 		if err == nil {
 			err = json.Unmarshal(line, &a)
+		}
+		if err == nil && a.ID == nil {
+			continue // a notification
 		}
 		id := string(a.ID)
 		if _, twice := answers[id]; err != nil || twice {

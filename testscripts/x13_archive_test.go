@@ -35,7 +35,7 @@ func TestX13_ArchiveComesBehindThePendingCreate(t *testing.T) {
 	socket := s.serving()
 	s.orphan("--id", "k", "--worktree", "-C", repo, "-a", "command", "--", "sh", "-c", "exec sleep 600")
 	w := dialWire(t, socket)
-	w.say(hello, request(1, api.MethodCreate, "k"), request(2, api.MethodArchive, "k"), request(3, api.MethodArchive, "k"))
+	w.say(hello(), request(1, api.MethodCreate, "k"), request(2, api.MethodArchive, "k"), request(3, api.MethodArchive, "k"))
 	ids, answers := w.hear(4)
 	if slices.Index(ids, "1") != 1 {
 		t.Errorf("answers came as %v, want the create's before the archives'", ids)

@@ -30,7 +30,7 @@ func TestX13_InterruptComesBehindThePendingCreate(t *testing.T) {
 	socket := s.serving()
 	s.orphan("--id", "k", "-a", "command", "--", "sh", "-c", "echo x >> launches.k; exec sleep 600")
 	w := dialWire(t, socket)
-	w.say(hello, request(1, api.MethodCreate, "k"), request(2, api.MethodInterrupt, "k"), request(3, api.MethodInterrupt, "k"))
+	w.say(hello(), request(1, api.MethodCreate, "k"), request(2, api.MethodInterrupt, "k"), request(3, api.MethodInterrupt, "k"))
 	ids, answers := w.hear(4)
 	if slices.Index(ids, "1") != 1 {
 		t.Errorf("answers came as %v, want the create's before the interrupts'", ids)
@@ -55,7 +55,7 @@ func TestX13_StopForestallsACreateThatWaits(t *testing.T) {
 	order := []string{"--id", "k", "--env", "TOKEN", "-a", "command", "--", "sh", "-c", "echo x >> launches.k; exec sleep 600"}
 	s.orphan(order...)
 	w := dialWire(t, socket)
-	w.say(hello, request(1, api.MethodCreate, "k"), request(2, api.MethodWait, "k"))
+	w.say(hello(), request(1, api.MethodCreate, "k"), request(2, api.MethodWait, "k"))
 	_, answers := w.hear(3)
 	answers["1"].execution(t)
 	if e := answers["2"].execution(t); e.Phase != "waiting" || e.WaitingFor == nil || e.WaitingFor.Kind != "needs_env" {

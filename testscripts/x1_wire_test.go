@@ -1,6 +1,7 @@
 package testscripts
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -23,11 +24,11 @@ func TestX1_CreatesPipelinedAndOverSeveralConnections(t *testing.T) {
 	w := dialWire(t, socket)
 	w.say(creates("k", each)...)
 	var all sync.WaitGroup
-	for range connections {
+	for i := range connections {
 		conn := dialWire(t, socket).conn
 		all.Go(func() {
 			c := rpc.NewClient(conn, nil)
-			err := c.Call(t.Context(), api.MethodHello, api.Hello{Protocol: api.ProtocolVersion, Client: "test"}, nil)
+			err := c.Call(t.Context(), api.MethodHello, api.Hello{Protocol: api.ProtocolVersion, Client: fmt.Sprint("caller-", i)}, nil)
 			for range each {
 				var e api.Execution
 				if err == nil {
@@ -62,7 +63,7 @@ func TestX1_CreatesPipelinedAndOverSeveralConnections(t *testing.T) {
 
 // creates are a hello and n creates of a key, as lines.
 func creates(key string, n int) []string {
-	lines := []string{hello}
+	lines := []string{hello()}
 	for id := 1; id <= n; id++ {
 		lines = append(lines, request(id, api.MethodCreate, key))
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -98,13 +99,20 @@ func dial(ctx context.Context, d *state.Dir) (*rpc.Client, api.Welcome, error) {
 	}
 	c := rpc.NewClient(conn, nil)
 	err = c.Call(ctx, api.MethodHello, api.Hello{
-		Protocol: api.ProtocolVersion, Client: fmt.Sprintf("cli-%d", os.Getpid()), Version: Version,
+		Protocol: api.ProtocolVersion, Client: clientID(), Version: Version, GraceMs: new(int64), // it does not come back
 	}, &w)
 	if err != nil {
 		c.Close()
 		return nil, w, err
 	}
 	return c, w, nil
+}
+
+// clientID names the client that one connection of a verb is. A pid alone may have been another's.
+func clientID() string {
+	var random [4]byte
+	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
+	return fmt.Sprintf("cli-%d-%x", os.Getpid(), random)
 }
 
 // supervisorOf reads who supervises. The record in a copied state directory names the original's, which is

@@ -40,6 +40,8 @@ var kinds = []kind{
 		`put a good one back, never move it away; of a shim that has died {"version":1,"state":"starting"} will do: outcome unknown`},
 	{"runtime", "runtimes/*/exit.json", readable[shim.Exit],
 		"put a good one back, or move it away: the run counts as one whose shim was killed"},
+	{"client", "clients/*.json", readClient,
+		"put a good one back, or, once its program has gone, move it away and run pintle supervise restart: its id is free then"},
 	{"trust", "trusted/*.json", readable[record.TrustRecord], "move it away, and trust again what it held"},
 	{"archived run", "archived/*/spec.json", readable[record.Spec], "put a good one back, or move NAME away: its key is free then"},
 	{"archived run", "archived/*/status.json", readable[record.Status], "put a good one back, or move NAME away: its key is free then"},
@@ -50,6 +52,11 @@ const giveUp = "put a good one back, or, if nothing of the run is left, move NAM
 
 func readable[T any](d *state.Dir, file string) error {
 	_, err := state.Read[T](d, file)
+	return err
+}
+
+func readClient(d *state.Dir, file string) error {
+	_, err := record.ReadClient(d, file)
 	return err
 }
 

@@ -194,7 +194,7 @@ func (h *house) dial(model string) *speaker {
 		h.t.Fatal(err)
 	}
 	s.Client = rpc.NewClient(conn, nil)
-	s.call(api.MethodHello, api.Hello{Protocol: api.ProtocolVersion, Client: "bench", Version: rec.Release}, nil)
+	s.call(api.MethodHello, api.Hello{Protocol: api.ProtocolVersion, Client: "bench", Version: rec.Release, GraceMs: new(int64)}, nil)
 	return s
 }
 
