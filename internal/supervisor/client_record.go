@@ -161,13 +161,19 @@ func (r *registry) condemn(c *client) (sessions []string, done bool) {
 	r.mu.Lock()
 	sessions, done = c.sessions, c.phase == clientGone
 	r.mu.Unlock()
-	if done || !c.onFile || len(sessions) == 0 { // where nothing is to be freed, its removal is the mark
+	if done || !c.onFile || c.freed {
 		return sessions, done
 	}
-	rec, now := r.record(c, c.grace, sessions), r.clock.Now().UTC()
-	rec.GoneAt = &now
-	if err := state.Put(r.ctx, r.dir, record.ClientFile(c.id), rec); err != nil {
-		r.log.Printf("client %q: %v", c.id, err)
+	var err error
+	if len(sessions) == 0 {
+		err = r.unfile(c) // nobody needs it to find what is to be freed
+	} else {
+		rec, now := r.record(c, c.grace, sessions), r.clock.Now().UTC()
+		rec.GoneAt = &now
+		err = state.Put(r.ctx, r.dir, record.ClientFile(c.id), rec)
+	}
+	if err != nil {
+		r.log.Printf("client %q has ended, and its record does not say so: %v", c.id, err)
 	}
 	crash.At("supervisor.client_ended")
 	return sessions, false
