@@ -29,8 +29,7 @@ func (s *Supervisor) hello(ctx context.Context, p *rpc.Peer, h api.Hello) (any, 
 	p.Greet()
 	w.Protocol, w.Version, w.Server, w.Epoch = api.ProtocolVersion, s.o.Version, s.dir.HomeID(), s.self.Epoch
 	return rpc.Then{Result: w, Do: func() {
-		_ = p.Notify(api.NotifyServer, s.server(w)) // who has gone meanwhile needs it no more
-		s.clients.welcomed(p)
+		s.clients.welcomed(p, func() { _ = p.Notify(api.NotifyServer, s.server(w)) }) // who has gone meanwhile needs it no more
 		s.join(p)
 	}}, nil
 }

@@ -169,10 +169,12 @@ func (r *registry) attach(c *client, p *rpc.Peer, h api.Hello, grace time.Durati
 	return true
 }
 
-// welcomed lets p be told what its client is told: it has its hello's answer.
-func (r *registry) welcomed(p *rpc.Peer) {
+// welcomed lets p be told what its client is told: it has its hello's answer. First, which must not wait, tells it what
+// comes before all that: who has heard it misses nothing from then on.
+func (r *registry) welcomed(p *rpc.Peer, first func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	first()
 	if c := r.byPeer[p]; c != nil {
 		c.peers[p] = true
 	}

@@ -144,7 +144,7 @@ func (c *club) hi(id, token string, grace ...time.Duration) (*rpc.Peer, api.Welc
 	p := new(rpc.Peer)
 	w, err := c.join(context.Background(), p, h)
 	if err == nil {
-		c.welcomed(p)
+		c.welcomed(p, func() {})
 	}
 	return p, w, err
 }
