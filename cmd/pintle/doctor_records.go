@@ -41,7 +41,7 @@ var kinds = []kind{
 	{"runtime", "runtimes/*/exit.json", readable[shim.Exit],
 		"put a good one back, or move it away: the run counts as one whose shim was killed"},
 	{"client", "clients/*.json", readClient,
-		"put a good one back, or, once its program has gone, move it away and run pintle supervise restart: its id is free then"},
+		"put a good one back, or, once its program has gone, move it away: its id is free then"},
 	{"trust", "trusted/*.json", readable[record.TrustRecord], "move it away, and trust again what it held"},
 	{"archived run", "archived/*/spec.json", readable[record.Spec], "put a good one back, or move NAME away: its key is free then"},
 	{"archived run", "archived/*/status.json", readable[record.Status], "put a good one back, or move NAME away: its key is free then"},
