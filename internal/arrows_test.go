@@ -31,7 +31,7 @@ var arrows = map[string]struct {
 	"internal/environ":   {nil, "is pure: the environment comes in as an argument"},
 	"internal/fakemodel": {nil, "is a stranger's server: it knows nothing of pintle"},
 	"internal/proc":      {[]string{"golang.org/x/sys/*"}, "knows processes and nothing of pintle; the only one that signals"},
-	"internal/record": {[]string{"internal/crash", "internal/proc", "internal/session", "internal/shim", "rpc/api", "state", "worktree"},
+	"internal/record": {[]string{"internal/crash", "internal/proc", "internal/session", "internal/shim", "rpc/api", "state", "state/journal", "worktree"},
 		"short-lived verbs use it too, which start nothing and need no supervisor"},
 	"internal/session": {nil, "is pure: no I/O, no clock, the standard library alone"},
 	"internal/shim":    {[]string{"internal/crash", "internal/proc", "state", "golang.org/x/sys/*"}, "stays small: there may be hundreds of it"},

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"unicode/utf8"
 
+	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/providers"
 )
 
@@ -38,39 +39,13 @@ func (fold) Receive(c providers.Chunk) ([]providers.Event, []providers.Frame) {
 	return []providers.Event{{Type: kind, Data: Data(c.Data)}}, nil
 }
 
-// content is ACP's text block. Bytes has what Text cannot: the very bytes, where they are no UTF-8.
-type content struct {
-	Content struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	} `json:"content"`
-	Bytes []byte `json:"bytes,omitempty"`
-}
-
 // Data is the data of an event for bytes of output.
-func Data(b []byte) json.RawMessage {
-	var c content
-	c.Content.Type, c.Content.Text = "text", string(b)
-	if !utf8.Valid(b) {
-		c.Bytes = b
-	}
-	var buf bytes.Buffer
-	e := json.NewEncoder(&buf)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(c) // strings and bytes: cannot fail
-	return bytes.TrimSuffix(buf.Bytes(), []byte{'\n'})
-}
+func Data(b []byte) json.RawMessage { return session.Said(b, "") }
 
 // Bytes is the output that an event's data holds, byte for byte.
 func Bytes(data json.RawMessage) ([]byte, error) {
-	var c content
-	if err := json.Unmarshal(data, &c); err != nil {
-		return nil, err
-	}
-	if c.Bytes != nil {
-		return c.Bytes, nil
-	}
-	return []byte(c.Content.Text), nil
+	b, _, err := session.Heard(data)
+	return b, err
 }
 
 // split cuts behind a newline where there is one, else where no character is cut in two, else anywhere.
