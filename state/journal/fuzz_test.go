@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -101,6 +102,10 @@ func FuzzBack(f *testing.F) {
 				t.Fatalf("before %d came %d, before %d", before, last, e.Seq)
 			}
 			last = e.Seq
+		}
+		want := slices.DeleteFunc(all, func(e Event) bool { return e.Seq <= uint64(before) })
+		if diff := cmp.Diff(texts(want), texts(readAll(t, dir, uint64(before)))); diff != "" && ascending(data) {
+			t.Fatalf("behind %d: %s", before, diff)
 		}
 	})
 }

@@ -101,9 +101,34 @@ func (r *Reader) enter(first uint64) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("open journal: %w", err)
 	}
+	begin := int64(0)
+	if first <= r.after {
+		if begin, err = behind(f, r.after); err != nil {
+			_ = f.Close()
+			return false, fmt.Errorf("read journal: %w", err)
+		}
+	}
 	r.Close()
-	r.file, r.segment, r.offset, r.suspect, r.pending = f, first, 0, 0, r.pending[:0]
+	r.file, r.segment, r.offset, r.suspect, r.pending = f, first, begin, 0, r.pending[:0]
 	return true, nil
+}
+
+// behind is where a segment's lines with greater sequences begin, or some lines before that: so that what was read
+// already is not decoded again. What is not committed may yet be replaced, and is none of it.
+func behind(f *os.File, after uint64) (int64, error) {
+	end, err := committed(f)
+	lines := backLines{file: f, end: end}
+	for err == nil {
+		end = lines.end
+		var line []byte
+		if line, err = lines.next(); line == nil {
+			return 0, err
+		}
+		if seq := seqOf(line); seq != 0 && seq <= after && intact(line) {
+			return end, nil
+		}
+	}
+	return 0, err
 }
 
 // advance goes on to the next segment if there is one. Its being there proves that this one is finished,
