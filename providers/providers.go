@@ -81,6 +81,10 @@ type Agent interface {
 	Begin(Order) []Frame
 	// Interrupt has the turn end as soon as the agent can. It may be called again.
 	Interrupt() []Frame
+	// Steer puts a message into the turn that runs, under the name of an operation. It makes no frames while the agent
+	// cannot take the message yet, which is held until then, nor for an operation that is known. What becomes of it is in
+	// About.Steered. ok is false if it was not taken: no turn runs, or the one that does is about to end.
+	Steer(op, text string) (frames []Frame, ok bool)
 	// Answer answers what the agent asked for. What is not pending (any more) is not answered: no frames.
 	Answer(permission string, d Decision) []Frame
 	// About is what is known by now.
@@ -132,10 +136,30 @@ type About struct {
 	Usage        Usage
 	Open         int // tool calls that have not ended
 	Pending      []Permission
-	Trouble      string // what the agent has trouble with and goes on trying; "" once it came through
-	Log          string // the end of standard error
-	End          *End   // of the turn
+	Steered      []Steered // the newest messages that were put into turns, of any turn, in their order
+	Trouble      string    // what the agent has trouble with and goes on trying; "" once it came through
+	Log          string    // the end of standard error
+	End          *End      // of the turn
 }
+
+// Steered is what became of a message that was put into a turn.
+type Steered struct {
+	Op     string     `json:"op"`
+	Frame  string     `json:"frame,omitempty"` // the operation of the frame that has it; "" until it was made
+	State  SteerState `json:"state"`
+	Reason string     `json:"reason,omitempty"` // why it was refused
+}
+
+// SteerState is how far such a message is. Confirmed and Refused do not change any more.
+type SteerState string
+
+// The states.
+const (
+	Held      SteerState = "held"      // the turn has not started
+	Sent      SteerState = "sent"      // the agent was given it, and may have it
+	Confirmed SteerState = "confirmed" // it is in the conversation
+	Refused   SteerState = "refused"   // it is not, and will not be
+)
 
 // Usage is what a turn has cost, as far as the agent tells.
 type Usage struct {

@@ -23,8 +23,9 @@ const Tested = "0.171.0"
 // Provider returns the provider.
 func Provider() providers.Provider {
 	return providers.Provider{
-		Name: Name, Environment: []string{"CODEX_*", "OPENAI_*"}, Stdin: true, Split: split, New: restore, Writer: writer,
-		Args: func(more []string) []string { return append([]string{"codex", "app-server"}, more...) },
+		Name: Name, Environment: []string{"CODEX_*", "OPENAI_*"}, Stdin: true, Steers: true, Split: split, New: restore,
+		Writer: writer,
+		Args:   func(more []string) []string { return append([]string{"codex", "app-server"}, more...) },
 	}
 }
 

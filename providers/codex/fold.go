@@ -28,6 +28,7 @@ type state struct {
 	Others  []running `json:"others,omitempty"`  // turns of other threads: of agents that this one has started
 	Items   []open    `json:"items,omitempty"`
 	Pending []pending `json:"pending,omitempty"`
+	Steers  []steer   `json:"steers,omitempty"`
 	Asked   int       `json:"asked,omitempty"` // so many permissions, so that each has a name of its own
 	Log     string    `json:"log,omitempty"`   // the end of standard error
 }
@@ -114,6 +115,9 @@ func (f *fold) About() providers.About {
 	}
 	for _, p := range f.Pending {
 		a.Pending = append(a.Pending, p.Permission)
+	}
+	for _, s := range f.Steers {
+		a.Steered = append(a.Steered, s.Steered)
 	}
 	return a
 }
@@ -208,8 +212,9 @@ func (f *fold) await(what, method string, params any) {
 
 // request is the id of a request. Those of a turn have its name in it.
 func (f *fold) request(what string) string {
-	switch what {
-	case "turn", "interrupt", "clean":
+	kind, _, _ := strings.Cut(what, ".")
+	switch kind {
+	case "turn", "interrupt", "clean", "steer":
 		if f.Order.Turn != "" {
 			return what + "/" + f.Order.Turn
 		}
@@ -253,5 +258,6 @@ func (f *fold) finish(outcome session.Outcome, code, message string) {
 	if f.End == nil {
 		f.End = &providers.End{Outcome: outcome, Code: code, Message: clip(message, wordsLimit)}
 		f.lapse()
+		f.unheld()
 	}
 }

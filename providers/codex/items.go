@@ -7,7 +7,7 @@ import (
 
 // item is a thing of a turn. Only what is told of it is decoded.
 type item struct {
-	ID                                                            ident
+	ID, ClientID                                                  ident
 	Type, Text, Command, Cwd, Status, Tool, Server, Query, Prompt string
 	AggregatedOutput                                              *string
 	ExitCode                                                      *int
@@ -40,7 +40,11 @@ func (f *fold) item(ended bool, params json.RawMessage) {
 		if f.mine(p.where) {
 			f.message(it, ended)
 		}
-	case "userMessage", "reasoning", "":
+	case "userMessage":
+		if f.own(p.ThreadID) {
+			f.confirmed(string(it.ClientID)) // whose message it is was told by whoever gave it
+		}
+	case "reasoning", "":
 	default:
 		f.tool(p.where, it, ended)
 	}

@@ -39,6 +39,9 @@ func (f *fold) greet() {
 
 // answered goes on with what the answer to one of our requests allows. Only one that is waited for counts.
 func (f *fold) answered(id string, result json.RawMessage) {
+	if s := f.steering(id); s != nil {
+		s.taken()
+	}
 	if id == "" || id != f.Waiting {
 		return
 	}
@@ -189,6 +192,9 @@ func (f *fold) check(r thread) *mismatch {
 
 // refused is an error answer. One to what nobody waits for means that there was nothing to do: to interrupt, say.
 func (f *fold) refused(id, message string) {
+	if s := f.steering(id); s != nil {
+		s.refuse(message)
+	}
 	if id == "" || id != f.Waiting {
 		return
 	}

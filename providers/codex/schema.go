@@ -42,6 +42,11 @@ func Used() Uses {
 			},
 			{"thread/unsubscribe", []string{"threadId"}, "", nil},
 			{"turn/start", []string{"threadId", "input[].type=text", "input[].text", "input[].text_elements"}, "TurnStartResponse", []string{"turn.id"}},
+			{
+				"turn/steer",
+				[]string{"threadId", "expectedTurnId", "clientUserMessageId", "input[].type=text", "input[].text", "input[].text_elements"},
+				"", nil,
+			},
 			{"turn/interrupt", []string{"threadId", "turnId"}, "", nil},
 			{"thread/backgroundTerminals/clean", []string{"threadId"}, "", nil},
 		},
@@ -139,7 +144,7 @@ func things() []string {
 	} {
 		all = append(all, "item.type="+kind)
 	}
-	return append(all, "item.id", "item.text", "item.command", "item.cwd", "item.tool", "item.server", "item.query", "item.prompt",
+	return append(all, "item.id", "item.clientId", "item.text", "item.command", "item.cwd", "item.tool", "item.server", "item.query", "item.prompt",
 		"item.status=failed", "item.status=declined", "item.aggregatedOutput", "item.exitCode", "item.changes[].path", "item.changes[].diff",
 		"item.changes[].kind.type")
 }

@@ -51,6 +51,13 @@ func (k *talk) answers(permission string, d providers.Decision) []providers.Fram
 	return k.hears(k.Answer(permission, d))
 }
 
+// steers puts a message into the turn.
+func (k *talk) steers(op string) (frames []providers.Frame, ok bool) {
+	k.t.Helper()
+	frames, ok = k.Steer(op, "text of "+op)
+	return k.hears(frames), ok
+}
+
 // say is a line of the server's. The fold that hears it is one that was written down and taken up again.
 func (k *talk) say(line string) []providers.Frame {
 	k.t.Helper()

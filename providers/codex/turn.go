@@ -20,10 +20,7 @@ func (f *fold) prompt() {
 		return
 	}
 	f.Prompt = f.next()
-	f.await("turn", "turn/start", map[string]any{
-		"threadId": f.Thread,
-		"input":    []any{map[string]any{"type": "text", "text": f.Order.Prompt, "text_elements": []any{}}},
-	})
+	f.await("turn", "turn/start", map[string]any{"threadId": f.Thread, "input": input(f.Order.Prompt)})
 	f.Order.Prompt = "" // it may be long, and is not needed again
 }
 
@@ -37,12 +34,12 @@ func (f *fold) prompted(result json.RawMessage) {
 	case id == "":
 		f.finish(session.Failed, "protocol", "codex named no turn")
 	case slices.Contains(f.Earlier, id) || f.Turn != "" && f.Turn != id:
-		f.steered(id)
+		f.misled(id)
 	}
 	f.Turn = id
 }
 
-func (f *fold) steered(into string) {
+func (f *fold) misled(into string) {
 	f.finish(session.Failed, "protocol", fmt.Sprintf("codex put the prompt into a turn that ran already, %s", into))
 }
 
@@ -137,12 +134,13 @@ func (f *fold) started(params json.RawMessage) {
 		f.before(id) // the server began it by itself
 	case f.Turn != "" && f.Turn != id:
 		f.before(id)
-		f.steered(f.Turn) // the turn that the answer named was none that began after it
+		f.misled(f.Turn) // the turn that the answer named was none that began after it
 	default:
 		f.Turn, f.Started = id, true
 		if f.Stop {
 			f.interrupt()
 		}
+		f.steer()
 	}
 }
 
@@ -186,6 +184,7 @@ func (f *fold) completed(params json.RawMessage) {
 		id = f.Turn
 	}
 	f.settle(running{f.Thread, id})
+	f.unsteered(id)
 	if f.Prompt == "" || id != f.Turn || f.End != nil {
 		return
 	}

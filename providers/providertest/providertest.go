@@ -71,7 +71,12 @@ func check(t testing.TB, p providers.Provider, output []byte, sizes ...int) {
 			return
 		}
 	}
-	same(t, p, output, feed(t, p, output, run{size: whole, open: true}), run{size: whole, open: true, again: true})
+	for _, r := range []run{{open: true}, {steer: 5}} {
+		r.size = whole
+		want := feed(t, p, output, r)
+		r.again = true
+		same(t, p, output, want, r)
+	}
 }
 
 // same wants a fold that is given an output in other ways to make the same of it.
@@ -89,6 +94,7 @@ type run struct {
 	size      int  // of the pieces, in bytes
 	again     bool // every frame gets a fold that is restored from the state of the one before
 	interrupt int  // after so many frames the turn is interrupted; 0: never
+	steer     int  // every so many frames a message is put into the turn; 0: never
 	open      bool // the first order is to open the conversation only
 }
 

@@ -85,6 +85,9 @@ func (s *sitting) attend() {
 	if s.run.interrupt > 0 && s.frames == s.run.interrupt {
 		s.made(a.Interrupt())
 	}
+	if s.run.steer > 0 && s.frames%s.run.steer == 0 {
+		s.steer(a)
+	}
 	// Every second one has to wait for the next frame.
 	if asked := a.About().Pending; len(asked) > 0 && s.frames%2 == 0 {
 		s.made(a.Answer(asked[0].ID, decisions[s.answered%len(decisions)]))
@@ -92,6 +95,17 @@ func (s *sitting) attend() {
 		if more := a.Answer(asked[0].ID, providers.Allow); more != nil {
 			s.Errorf("%s is answered twice, by %s", asked[0].ID, more[0].Data)
 		}
+	}
+}
+
+// steer puts a message into the turn, twice under one name.
+func (s *sitting) steer(a providers.Agent) {
+	s.Helper()
+	op := fmt.Sprintf("steer-%d", s.frames)
+	frames, ok := a.Steer(op, "a message")
+	s.made(frames)
+	if more, known := a.Steer(op, "a message"); len(more) > 0 || known != ok {
+		s.Errorf("%s is given twice: %v, %v, %v", op, ok, known, more)
 	}
 }
 

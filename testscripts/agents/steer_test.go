@@ -1,0 +1,106 @@
+//go:build agents
+
+package agents
+
+import (
+	"testing"
+
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/providers"
+)
+
+// steer puts a message into the turn that runs.
+func (d *driver) steer(op, text string) {
+	d.t.Helper()
+	frames, ok := d.fold.Steer(op, text)
+	if !ok {
+		d.t.Fatalf("%s is not taken: %+v", op, d.fold.About())
+	}
+	d.puts(frames)
+}
+
+func (d *driver) settled(op string, want providers.SteerState) {
+	d.t.Helper()
+	d.until(op+" is "+string(want), func(a providers.About) bool {
+		for _, s := range a.Steered {
+			if s.Op == op {
+				return s.State == want
+			}
+		}
+		return false
+	})
+}
+
+func TestF6_FoldSteers(t *testing.T) {
+	l := newLab(t, "gpt-5.5")
+	d := l.drive(t)
+	o := l.order(1, "shell: echo made")
+	o.Approve = "none"
+	d.begin(o)
+	d.steer("op-held", "respond with exactly: held")
+	p := d.asked()
+	d.steer("op-asked", "respond with exactly: asked")
+	d.puts(d.fold.Answer(p.ID, providers.Allow))
+	for _, op := range []string{"op-held", "op-asked"} {
+		d.settled(op, providers.Confirmed)
+	}
+	a := d.end()
+	if a.End.Outcome != session.Completed || d.count("agent_message_chunk", "asked") != 1 || d.count("user_message_chunk", "") != 0 {
+		t.Errorf("%+v, %+v", a.End, d.events)
+	}
+	if frames, ok := d.fold.Steer("op-late", "x"); ok || len(frames) > 0 {
+		t.Error("it is taken behind the end")
+	}
+	l.record(t, "steered_asking", d.appServer)
+}
+
+// What an interrupt comes before is in no conversation, though the server has answered that it has it.
+func TestF6_FoldSteerAndInterrupt(t *testing.T) {
+	l := newLab(t, "gpt-5.5")
+	d := l.drive(t)
+	d.begin(l.order(1, "slow: 9 2000"))
+	d.hears("item/agentMessage/delta")
+	d.steer("op-1", "respond with exactly: steered")
+	d.hears(`"result":{"turnId"`)
+	d.puts(d.fold.Interrupt())
+	d.settled("op-1", providers.Refused)
+	d.run(l.order(2, "respond with exactly: next"), session.Completed, "")
+	for _, r := range l.model.Requests() {
+		for _, text := range append(r.Earlier, r.Prompt) {
+			if text == "respond with exactly: steered" {
+				t.Errorf("the model was given it: %+v", r)
+			}
+		}
+	}
+	l.record(t, "steered_interrupted", d.appServer)
+}
+
+// However near to the end it comes: what is not confirmed by then is refused, and not in the conversation.
+func TestF6_FoldSteerAtTheEnd(t *testing.T) {
+	l := newLab(t, "gpt-5.5")
+	d := l.drive(t)
+	fates := map[providers.SteerState]int{}
+	for n := 1; n <= 12; n++ {
+		d.begin(l.order(n, "respond with exactly: w1 w2 w3"))
+		d.hears("item/completed", "agentMessage")
+		op := d.fold.About().Prompt
+		frames, ok := d.fold.Steer(op, "respond with exactly: steered")
+		d.puts(frames)
+		d.end()
+		if !ok {
+			continue
+		}
+		a := d.until("it is settled", func(a providers.About) bool { return a.Steered[len(a.Steered)-1].State != providers.Sent })
+		fates[a.Steered[len(a.Steered)-1].State]++
+	}
+	steered := 0
+	for _, r := range l.model.Requests() {
+		if r.Prompt == "respond with exactly: steered" {
+			steered++
+		}
+	}
+	if steered != fates[providers.Confirmed] {
+		t.Errorf("%v, and the model was given %d", fates, steered)
+	}
+	t.Log(fates)
+}
