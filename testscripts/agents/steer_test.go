@@ -34,10 +34,10 @@ func (d *driver) settled(op string, want providers.SteerState) {
 func TestF6_FoldSteers(t *testing.T) {
 	l := newLab(t, "gpt-5.5")
 	d := l.drive(t)
-	o := l.order(1, "shell: echo made")
+	o := l.order(1, "respond with exactly: first")
 	o.Approve = "none"
 	d.begin(o)
-	d.steer("op-held", "respond with exactly: held")
+	d.steer("op-held", "shell: echo made")
 	p := d.asked()
 	d.steer("op-asked", "respond with exactly: asked")
 	d.puts(d.fold.Answer(p.ID, providers.Allow))
@@ -82,7 +82,7 @@ func TestF6_FoldSteerAtTheEnd(t *testing.T) {
 	fates := map[providers.SteerState]int{}
 	for n := 1; n <= 12; n++ {
 		d.begin(l.order(n, "respond with exactly: w1 w2 w3"))
-		d.hears("item/completed", "agentMessage")
+		d.hears([][]string{{"item/completed", "agentMessage"}, {"thread/tokenUsage/updated"}, {"thread/status/changed", "idle"}}[n%3]...)
 		op := d.fold.About().Prompt
 		frames, ok := d.fold.Steer(op, "respond with exactly: steered")
 		d.puts(frames)
