@@ -42,6 +42,8 @@ func (r *run) attend(ctx context.Context) (ended bool, err error) {
 			err = r.hear(ev, l)
 		case q := <-r.answers:
 			err = r.hearAnswer(q)
+		case m := <-r.steers:
+			err = r.hearSteering(m)
 		case <-r.poked:
 			err = r.reload()
 		case <-l.timer():
@@ -50,6 +52,9 @@ func (r *run) attend(ctx context.Context) (ended bool, err error) {
 		}
 		if err == nil {
 			err = r.permissions()
+		}
+		if err == nil {
+			err = r.fates(false)
 		}
 		if err == nil {
 			err = l.climb()

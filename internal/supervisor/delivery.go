@@ -54,6 +54,9 @@ func (r *run) recallDelivery(m memory) {
 	r.mu.Lock()
 	r.handing.HandedOverAt, r.handing.ConfirmedAt = m.handedOver, m.confirmed
 	r.mu.Unlock()
+	for _, message := range m.fated {
+		r.fated[message] = true
+	}
 	if m.handedOver == nil && r.rt.handedOver() {
 		now := time.Now().UTC()
 		r.note(handedOver, &now)

@@ -186,6 +186,9 @@ func (rt *runtime) handTo(r *run) {
 // the run has ended: killed in between, the next supervisor keeps the process and ends the run by what the journal says.
 func (r *run) rest() (bool, error) {
 	rt := r.rt
+	if err := r.fates(true); err != nil {
+		return false, err
+	}
 	v := r.judge(shim.Exit{})
 	text, said, err := rt.recall()
 	if err != nil {

@@ -25,6 +25,7 @@ type memory struct {
 	answered  map[string]api.Answered // by permission, what was answered
 	// handedOver and confirmed are when the prompt of the newest try was.
 	handedOver, confirmed *time.Time
+	fated                 []string // messages that were put into the turn, and whose fate was told
 	// dispatched are the actions of cancels whose first step was due.
 	dispatched map[string]bool
 }
@@ -63,6 +64,11 @@ func (m *memory) take(e journal.Event) error {
 		m.handedOver = &e.Time
 	case "message_confirmed":
 		m.confirmed = &e.Time
+	case steered:
+		var f fate
+		err := json.Unmarshal(e.Data, &f)
+		m.fated = append(m.fated, f.Message)
+		return err
 	case "recovery_scheduled":
 		var n next
 		err := json.Unmarshal(e.Data, &n)

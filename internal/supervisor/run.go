@@ -11,6 +11,7 @@ import (
 	"github.com/pintle/pintle/internal/proc"
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/providers"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
 )
@@ -32,9 +33,12 @@ type run struct {
 	parted   bool            // a process of it has ended, which its session's record is to note
 	said     *record.Verdict // that is being recorded
 
-	answers chan question // to what the agent asks for
-	kept    bool          // it is as its keeper has it: nothing of the run is recorded any more
-	since   time.Time     // when this supervisor took it up
+	answers chan question                     // to what the agent asks for
+	steers  chan steering                     // messages for the turn that runs
+	heeds   map[string]chan providers.Steered // by message: who wants to know how it is
+	fated   map[string]bool                   // messages whose fate is in the journal
+	kept    bool                              // it is as its keeper has it: nothing of the run is recorded any more
+	since   time.Time                         // when this supervisor took it up
 
 	came    bool          // who gives slots out knows of it
 	claimed chan struct{} // closed by drive once the attempt has its ids on record
@@ -66,6 +70,7 @@ func newRun(s *Supervisor, folder string) *run {
 	return &run{
 		s: s, folder: folder, poked: make(chan struct{}, 1), done: make(chan struct{}), claimed: make(chan struct{}),
 		changed: make(chan struct{}), answers: make(chan question), since: time.Now(),
+		steers: make(chan steering), heeds: map[string]chan providers.Steered{}, fated: map[string]bool{},
 	}
 }
 
@@ -246,6 +251,8 @@ func (r *run) next(ctx context.Context, phase session.Phase) (ended bool, err er
 	case r.st.GivenUp != nil:
 		r.st.Cancel = r.st.GivenUp.Cancel
 		return r.settleUnstarted(r.st.GivenUp.Ending, r.st.GivenUp.Cause)
+	case r.spec.When == whenSteer:
+		return r.steer(ctx)
 	case r.cancelled() != nil:
 		return r.settleUnstarted(session.Ending{Cancelled: true}, cause("cancelled", r.cancelled().Reason))
 	case r.s.isStopping():
@@ -352,7 +359,7 @@ func (r *run) claim() error {
 // others run.
 func (r *run) lineUp() (session.Phase, error) {
 	goesOn, err := r.goesOn()
-	if err != nil {
+	if err != nil || r.spec.When == whenSteer { // which has no turn of its own
 		return session.Claimed, err
 	}
 	if goesOn {

@@ -174,6 +174,9 @@ func (r *run) conclude(out, errs int64, judge func() record.Verdict, left []proc
 	if err := r.takeRest(out, errs); err != nil {
 		return false, err
 	}
+	if err := r.fates(true); err != nil {
+		return false, err
+	}
 	v := judge() // after all that it said
 	text, said, lookErr := rt.recall()
 	if lookErr != nil {

@@ -232,11 +232,11 @@ func (s *Supervisor) nextEpoch() int64 {
 // serve accepts connections until it leaves. On an idle exit the listener is closed first, then the records
 // are looked at once more: an order that came in between is carried out by whoever listens anew.
 func (s *Supervisor) serve(listener net.Listener) error {
+	s.clients.load()
+	s.knowLeases() // before who keeps processes looks for whom
 	if err := s.reconcile(); err != nil {
 		return err
 	}
-	s.clients.load()
-	s.knowLeases()
 	if s.o.Ready != nil {
 		s.o.Ready()
 	}
