@@ -34,6 +34,12 @@ type answer struct {
 func (s *stage) serving() string {
 	s.t.Helper()
 	s.verb("supervise", "restart")
+	return s.socket()
+}
+
+// socket is that of the supervisor that is there.
+func (s *stage) socket() string {
+	s.t.Helper()
 	data, err := os.ReadFile(filepath.Join(s.home, supervisor.File))
 	var rec supervisor.Record
 	if err == nil {
