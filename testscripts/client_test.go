@@ -92,7 +92,6 @@ func (d *driver) saw(kind string, is func(journal.Event) bool) journal.Event {
 	}
 }
 
-
 // call makes a request that succeeds.
 func call[T any](d *driver, method string, params any) (result T) {
 	d.s.t.Helper()
