@@ -450,14 +450,14 @@ func TestList_OldestFirst(t *testing.T) {
 func TestEnqueue(t *testing.T) {
 	at := func(n int) time.Time { return time.Unix(int64(n), 0) }
 	var s Session
-	for _, turn := range []Turn{{"c", at(3)}, {"e", at(5)}, {"d", at(4)}, {"a", at(1)}, {"e", at(5)}} {
+	for _, turn := range []Turn{{"c", at(3), false}, {"e", at(5), false}, {"d", at(4), false}, {"a", at(1), false}, {"e", at(5), false}, {"n", at(6), true}} {
 		s.Enqueue(turn)
 	}
 	order := ""
 	for _, turn := range s.Queue {
 		order += turn.Folder
 	}
-	if order != "cade" {
+	if order != "cnade" { // n goes before all that wait
 		t.Errorf("the order is %s", order)
 	}
 }
