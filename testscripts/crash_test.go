@@ -276,7 +276,7 @@ func several(key string) bool { return len(key) > 1 || strings.Contains("faprxyz
 
 // stage is a state directory with a place to work in.
 type stage struct {
-	t                      *testing.T
+	t                      testing.TB
 	dir, home, work, crash string
 	repo                   string // a repository whose worktrees the play is about; "" without
 }

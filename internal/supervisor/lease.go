@@ -184,7 +184,8 @@ func (s *Supervisor) freeSession(ctx context.Context, client, id string) error {
 	return d.append(events...)
 }
 
-// busy are the executions that hold the session, of those in its queue when it is called.
+// busy tells which executions hold the session: those in its queue, from the first on that has not ended. Who waits behind
+// that one is not looked at, since there may be many.
 func (d *desk) busy() (func(record.Session) []session.Busy, error) {
 	sess, err := d.read()
 	if err != nil {
@@ -198,6 +199,9 @@ func (d *desk) busy() (func(record.Session) []session.Busy, error) {
 		if spec, err := record.SpecOf(d.s.dir, t.Folder); err == nil {
 			names[t.Folder] = spec.ID
 			over[t.Folder] = over[t.Folder] || spec.Opening != nil
+		}
+		if !over[t.Folder] {
+			break
 		}
 	}
 	return func(r record.Session) (busy []session.Busy) {
