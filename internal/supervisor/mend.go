@@ -97,17 +97,18 @@ func (s *Supervisor) mendWhenDue(id string) {
 func (s *Supervisor) reopen(ctx context.Context, sess record.Session) (done bool, err error) {
 	d, release := s.desk(sess.ID)
 	defer release()
-	busy, err := d.busy()
-	if err != nil {
-		return false, err
+	goesOn, err := s.running(sess.ID)
+	if err != nil || goesOn != "" {
+		return err == nil, err
 	}
 	number := 0
 	err = d.change(ctx, func(r *record.Session) error {
-		if len(busy(*r)) > 0 || r.Restart.NextAt == nil {
-			return nil
+		if len(r.Queue) > len(sess.Queue) || r.Restart.NextAt == nil {
+			return nil // somebody came since we looked, and starts it
 		}
 		r.Openings++
 		number = r.Openings
+		r.Enqueue(record.Turn{Folder: session.Folder(record.Chores, openingKey(sess.ID, number)), At: time.Now().UTC()})
 		return nil
 	})
 	if err != nil || number == 0 {

@@ -50,7 +50,7 @@ func (s *Supervisor) opening(sess record.Session, from record.Spec, number int) 
 	boot, err := proc.BootID()
 	now := time.Now().UTC()
 	spec := from
-	spec.ID, spec.Controller, spec.CreatedAt = fmt.Sprintf("open %s %d", sess.ID, number), record.Chores, now
+	spec.ID, spec.Controller, spec.CreatedAt = openingKey(sess.ID, number), record.Chores, now
 	spec.Payload.Prompt, spec.Payload.Session = "", ""
 	spec.Desired = record.Desired{At: now, BootID: boot}
 	spec.Opening, spec.Tree, spec.Client, spec.When = &record.Opening{Session: sess.ID, Number: number}, nil, "", ""
@@ -59,7 +59,10 @@ func (s *Supervisor) opening(sess record.Session, from record.Spec, number int) 
 	return spec, err
 }
 
-// open has a session's conversation stand, and returns the run that sees to that.
+// openingKey is the key of a session's opening.
+func openingKey(session string, number int) string { return fmt.Sprintf("open %s %d", session, number) }
+
+// openSession has a session's conversation stand, and returns the run that sees to that.
 func (s *Supervisor) openSession(ctx context.Context, sess record.Session, number int) (*run, error) {
 	from, err := s.templateOf(sess)
 	if err != nil {
