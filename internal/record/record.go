@@ -93,6 +93,8 @@ type Status struct {
 	Resume  string `json:"resume,omitempty"`
 	// Spent is what the tries before this one have cost.
 	Spent api.Usage `json:"spent,omitzero"`
+	// Replaces is the folder of the execution whose turn this one, a message that interrupts, comes in place of.
+	Replaces string `json:"replaces,omitempty"`
 	// GivenUp is why the attempt ends before anything of it begins: on record before its worktree is taken back.
 	GivenUp *GivenUp `json:"givenUp,omitempty"`
 	// Leaving says that the run is to be archived now (--rm).

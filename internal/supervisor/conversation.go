@@ -39,7 +39,9 @@ func (r *run) enqueue() error {
 }
 
 // place is ours in the queue.
-func (r *run) place() record.Turn { return record.Turn{Folder: r.folder, At: r.spec.Desired.At} }
+func (r *run) place() record.Turn {
+	return record.Turn{Folder: r.folder, At: r.spec.Desired.At, Next: r.spec.When == whenInterrupt}
+}
 
 // goesOn reports whether the session was there before this try: then others may be before it in the queue, an agent's
 // process may wait for it, and the conversation goes on.
@@ -83,6 +85,9 @@ func (r *run) itsTurn(ctx context.Context) (bool, error) {
 	if err != nil || ahead == "" {
 		return err == nil, err
 	}
+	if err := r.replace(ctx, ahead); err != nil {
+		return false, err
+	}
 	w := r.behind(ahead)
 	if r.st.Phase == string(session.Queued) && (r.st.WaitingFor == nil || !slices.Equal(r.st.WaitingFor.Names, w.Names)) {
 		r.st.WaitingFor = w
@@ -95,6 +100,17 @@ func (r *run) itsTurn(ctx context.Context) (bool, error) {
 	r.pause(ctx, min(time.Minute, r.left()))
 	r.wait(nil)
 	return false, nil
+}
+
+// replace has the turn end that the run comes in place of. Which one that is was on record before anything was done to it,
+// and the wish is recorded once: however often this is repeated, no other turn is interrupted.
+func (r *run) replace(ctx context.Context, ahead string) error {
+	if r.st.Replaces != ahead {
+		return nil
+	}
+	_, err := record.Cancel(ctx, r.s.dir, ahead, api.Cancel{Action: "interrupt", Reason: "a message in its place", RequestedAt: time.Now().UTC()})
+	r.s.ensure(ahead).wake()
+	return err
 }
 
 // comeOn has the run have its turn, if it is that: with the process that is kept for it, or with another one that it may

@@ -134,9 +134,18 @@ func deliveredOrWaits(d api.Delivery, w *api.WaitingFor) bool {
 	return d.HandedOverAt != nil || w != nil
 }
 
-// untils are what execution/wait may wait for.
-var untils = map[string]func(api.Delivery, *api.WaitingFor) bool{
-	"stored":      func(api.Delivery, *api.WaitingFor) bool { return true },
-	"handed_over": func(d api.Delivery, _ *api.WaitingFor) bool { return d.HandedOverAt != nil },
-	"confirmed":   func(d api.Delivery, _ *api.WaitingFor) bool { return d.ConfirmedAt != nil },
+// untils are what execution/wait may wait for (F6).
+var untils = map[string]func(api.Delivery) bool{
+	"stored":      func(d api.Delivery) bool { return d.StoredAt != nil },
+	"handed_over": func(d api.Delivery) bool { return d.HandedOverAt != nil },
+	"confirmed":   func(d api.Delivery) bool { return d.ConfirmedAt != nil },
+}
+
+// farOf is what is waited for; nil for the end.
+func farOf(until string) (func(api.Delivery) bool, error) {
+	far, ok := untils[until]
+	if !ok && until != "" && until != "ended" {
+		return nil, api.E(api.CodeParams, "until %q: stored, handed_over, confirmed or ended", until)
+	}
+	return far, nil
 }

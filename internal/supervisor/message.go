@@ -63,7 +63,7 @@ func (s *Supervisor) post(ctx context.Context, d *desk, client string, m api.Sen
 	}
 	e := effect{answer: sent}
 	e.events = append(e.events, stored)
-	e.then = func(ctx context.Context, _ any) (any, error) { return s.posted(ctx, d, claimed.Folder, sent, idle) }
+	e.then = func(ctx context.Context, _ any) (any, error) { return s.posted(ctx, claimed.Folder, sent, idle) }
 	return e, nil
 }
 
@@ -148,13 +148,8 @@ func parkedError(id, why string) error {
 }
 
 // posted answers a send: to an idle session after the hand-over, to a busy one at once.
-func (s *Supervisor) posted(ctx context.Context, d *desk, folder string, sent api.Sent, idle bool) (any, error) {
+func (s *Supervisor) posted(ctx context.Context, folder string, sent api.Sent, idle bool) (any, error) {
 	r := s.ensure(folder)
-	if sent.When == whenInterrupt && !idle {
-		if err := s.interruptTurn(ctx, d.id, folder, "a message in its place"); err != nil {
-			return sent, err
-		}
-	}
 	if idle {
 		if err := r.reach(ctx, deliveredOrWaits); err != nil {
 			return nil, err
@@ -167,10 +162,10 @@ func (s *Supervisor) posted(ctx context.Context, d *desk, folder string, sent ap
 	return sent, nil
 }
 
-// interruptTurn has the turn that runs in a session end, but for that of one execution, and does not wait for it.
-func (s *Supervisor) interruptTurn(ctx context.Context, id, but, reason string) error {
+// interruptTurn has the turn that runs in a session end, and does not wait for it.
+func (s *Supervisor) interruptTurn(ctx context.Context, id, reason string) error {
 	folder, err := s.running(id)
-	if err != nil || folder == "" || folder == but {
+	if err != nil || folder == "" {
 		return err
 	}
 	_, err = record.Cancel(ctx, s.dir, folder, api.Cancel{Action: "interrupt", Reason: reason, RequestedAt: time.Now().UTC()})
@@ -205,7 +200,7 @@ func (s *Supervisor) interruptSession(_ context.Context, d *desk, i api.Interrup
 	}
 	answer.ExecutionID = spec.ID
 	return effect{late: true, then: func(ctx context.Context, _ any) (any, error) {
-		if err := s.interruptTurn(ctx, d.id, "", i.Reason); err != nil {
+		if err := s.interruptTurn(ctx, d.id, i.Reason); err != nil {
 			return nil, err
 		}
 		return answer, s.ended(ctx, folder)

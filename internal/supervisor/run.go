@@ -251,7 +251,7 @@ func (r *run) next(ctx context.Context, phase session.Phase) (ended bool, err er
 	case r.st.GivenUp != nil:
 		r.st.Cancel = r.st.GivenUp.Cancel
 		return r.settleUnstarted(r.st.GivenUp.Ending, r.st.GivenUp.Cause)
-	case r.spec.When == whenSteer:
+	case r.spec.When == whenSteer && !r.misses():
 		return r.steer(ctx)
 	case r.cancelled() != nil:
 		return r.settleUnstarted(session.Ending{Cancelled: true}, cause("cancelled", r.cancelled().Reason))
@@ -359,7 +359,10 @@ func (r *run) claim() error {
 // others run.
 func (r *run) lineUp() (session.Phase, error) {
 	goesOn, err := r.goesOn()
-	if err != nil || r.spec.When == whenSteer { // which has no turn of its own
+	if err == nil && goesOn && r.spec.When == whenSteer { // which has no turn of its own
+		return session.Claimed, r.joinIn()
+	}
+	if err != nil {
 		return session.Claimed, err
 	}
 	if goesOn {
@@ -369,6 +372,9 @@ func (r *run) lineUp() (session.Phase, error) {
 		}
 		if ahead != "" {
 			r.st.WaitingFor = r.behind(ahead)
+			if r.spec.When == whenInterrupt {
+				r.st.Replaces = ahead
+			}
 			return session.Queued, nil
 		}
 	}

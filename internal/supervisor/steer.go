@@ -3,6 +3,8 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/providers"
 	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
 	"github.com/pintle/pintle/state/journal"
 )
 
@@ -34,6 +37,16 @@ type fate struct {
 	Message string               `json:"message"` // its folder
 	State   providers.SteerState `json:"state"`
 	Reason  string               `json:"reason,omitempty"`
+}
+
+// joinIn has the message be one of its session, without a place in the queue.
+func (r *run) joinIn() error {
+	return state.Update(r.s.ctx, r.s.dir, record.SessionFile(r.st.Session), func(s *record.Session) error {
+		if s.Version == 0 {
+			return fmt.Errorf("session %s: %w", r.st.Session, fs.ErrNotExist)
+		}
+		return admit(s, r.folder)
+	})
 }
 
 // steer puts the run's message into the turn that runs.

@@ -14,6 +14,10 @@ import (
 // wait answers once the attempt has ended, or waits for somebody. A later one may have been ordered by then, and
 // that one's outcome is nobody's who waited for an earlier one.
 func (s *Supervisor) wait(ctx context.Context, w api.Wait) (any, error) {
+	far, err := farOf(w.Until)
+	if err != nil {
+		return nil, err
+	}
 	folder, err := record.Find(s.dir, w.ID)
 	if err != nil {
 		return nil, err
@@ -30,7 +34,9 @@ func (s *Supervisor) wait(ctx context.Context, w api.Wait) (any, error) {
 				return e, nil
 			}
 		}
-		if r := s.driver(folder); r != nil {
+		if r := s.driver(folder); r != nil && far != nil {
+			return r.awaitDelivery(ctx, far)
+		} else if r != nil {
 			if e, err := r.await(ctx, w.Answers); err != nil || e != nil {
 				return e, err
 			}
@@ -45,6 +51,20 @@ func (s *Supervisor) wait(ctx context.Context, w api.Wait) (any, error) {
 			return nil, err
 		}
 	}
+}
+
+// awaitDelivery returns once a run's prompt has come so far, its end has, or nothing goes on before somebody brings a value.
+func (r *run) awaitDelivery(ctx context.Context, far func(api.Delivery) bool) (any, error) {
+	err := r.reach(ctx, func(d api.Delivery, w *api.WaitingFor) bool {
+		return far(d) || w != nil && w.Kind == "needs_env" && !r.provided(w.Names)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if r.s.ctx.Err() != nil {
+		return nil, api.E(api.CodeStopping, "the supervisor leaves")
+	}
+	return r.view()
 }
 
 // driver is the run of an execution that has not ended, nil if it has or nobody could drive it.
