@@ -103,10 +103,13 @@ func shimOf(d *state.Dir, runtime string) (s session.Shim, started bool) {
 	switch {
 	case errors.Is(lockErr, state.ErrLocked):
 		return session.ShimAlive, started
-	case lockErr != nil || errors.Is(err, fs.ErrNotExist):
+	case lockErr != nil:
 		return session.ShimNone, started
 	}
-	unlock()
+	unlock() // a shim that is coming waits for it
+	if errors.Is(err, fs.ErrNotExist) {
+		return session.ShimNone, started
+	}
 	return session.ShimDead, started
 }
 

@@ -14,7 +14,8 @@
 //	notice INFO     an error that it goes on from
 //	die, mute, exit N  SIGKILL of itself, silence, leaving
 //
-// With the file deaf it dies of a prompt that it has not confirmed, with lost it knows no thread that goes on.
+// With the file deaf it dies of a prompt that it has not confirmed, with lost it knows no thread that goes on, with other it
+// resumes another one than was asked for, and with slow none until that file is gone; resuming has the pids that waited so.
 // With CODEX_HOME it locks its threads there, as the real one does, each from when it is loaded until it is unloaded: that
 // is when its client has unsubscribed, its turn has ended, and thread/start or thread/resume has said that there is to be
 // no delay. A message that is put into a turn is taken in, and told as the real one tells it, at the end of the step that

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // thread is a conversation that is loaded.
@@ -45,6 +47,11 @@ func (s *server) open(m message) {
 	case there("lost"):
 		s.refuse(m, "no rollout found for thread id "+id)
 		return
+	case there("slow"):
+		go s.openLater(m)
+		return
+	case there("other"):
+		id += "-other"
 	}
 	if !p.Ephemeral && !s.load(id, p.Config.Delay != nil && *p.Config.Delay == 0) {
 		s.refuse(m, "thread "+id+" already has an active writer")
@@ -54,6 +61,15 @@ func (s *server) open(m message) {
 		"thread": map[string]any{"id": id, "ephemeral": p.Ephemeral, "cliVersion": "0.171.0"}, "model": "m", "modelProvider": "p",
 		"approvalPolicy": p.ApprovalPolicy, "approvalsReviewer": "user", "sandbox": map[string]any{"type": granted[p.Sandbox]},
 	})
+}
+
+// openLater resumes a thread once that is to be quick again.
+func (s *server) openLater(m message) {
+	note("resuming", strconv.Itoa(os.Getpid()))
+	for there("slow") {
+		time.Sleep(5 * time.Millisecond)
+	}
+	s.open(m)
 }
 
 // load has a thread loaded and locked, and its client hear of it.
