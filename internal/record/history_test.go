@@ -178,10 +178,12 @@ func TestR3_LifecycleCutsNoMessage(t *testing.T) {
 // An agent that is asked once more says it anew, and may give ids again.
 func TestR10_ATryOfATurnIsPutTogetherByItself(t *testing.T) {
 	try := []journal.Event{told("turn_started", `{}`), said("agent_message_chunk", "a", "m"), told("tool_call", `{"toolCallId":"c"}`), said("agent_message_chunk", "b", "m")}
-	d := journalled(t, append(slices.Clone(try), append(try, told("tool_call_update", `{"toolCallId":"c","status":"failed"}`))...)...)
+	late := []journal.Event{told("tool_call_update", `{"toolCallId":"c","status":"failed"}`), told("turn_started", `{}`), told("tool_call_update", `{"toolCallId":"c"}`)}
+	d := journalled(t, slices.Concat(try, try, late)...)
 	want := []string{
 		"2-2 agent_message_chunk m:a", `3-3 tool_call {"toolCallId":"c"}`, "4-4 agent_message_chunk m:b",
 		"6-6 agent_message_chunk m:a", `7-9 tool_call {"status":"failed","toolCallId":"c"}`, "8-8 agent_message_chunk m:b",
+		`11-11 tool_call_update {"toolCallId":"c"}`,
 	}
 	if diff := cmp.Diff(want, lines(history(t, d, Page{}).Rows)); diff != "" {
 		t.Error(diff)
