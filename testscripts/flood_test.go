@@ -39,7 +39,7 @@ func TestC4_AFloodOfConnectionsEndsNothing(t *testing.T) {
 }
 
 // supervising is supervisor.json.
-func (s *stage) supervising(t *testing.T) supervisor.Record {
+func (s *stage) supervising(t testing.TB) supervisor.Record {
 	t.Helper()
 	d, err := state.OpenExisting(s.home)
 	if err != nil {

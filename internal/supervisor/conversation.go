@@ -183,7 +183,7 @@ func (r *run) leaveSession(about providers.About) error {
 		case r.opens() && about.Ready:
 			s.Opened = about.Conversation
 		}
-		if r.parted {
+		if r.over() {
 			e.note(s, leased, now)
 		}
 		return nil

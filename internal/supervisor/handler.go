@@ -239,6 +239,10 @@ func (s *Supervisor) recover(ctx context.Context, c api.Recover) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s.recoverRun(ctx, folder, c)
+}
+
+func (s *Supervisor) recoverRun(ctx context.Context, folder string, c api.Recover) (any, error) {
 	st, err := record.StatusOf(s.dir, folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s.ensure(folder).view() // nothing of it was begun that could be uncertain

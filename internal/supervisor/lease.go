@@ -70,8 +70,7 @@ func (s *Supervisor) attach(ctx context.Context, d *desk, client string, a api.A
 	lease := s.leaseOf(got.Lease)
 	e := effect{answer: api.Attached{Session: d.id, Lease: lease, Fence: sess.Fence, State: stateOf(sess), LastSeq: s.lastSequence(d.id)}}
 	if again := a.OperationID != "" && got.Lease.Operation == a.OperationID; got.Changed || again { // again: killed before it was told
-		e.events = append(e.events, leaseChanged("taken", got.Lease, sess.Fence, got.Evicted))
-		s.tellEvicted(d.id, e.events[0], got.Evicted)
+		e.events, e.evicted = append(e.events, leaseChanged("taken", got.Lease, sess.Fence, got.Evicted)), got.Evicted
 	}
 	return e, nil
 }
@@ -84,12 +83,14 @@ func leaseChanged(what string, l session.Lease, fence int64, evicted []session.L
 	return event("lease_changed", data)
 }
 
-// tellEvicted tells those whose leases were taken over, whether they have subscribed or not (L9).
-func (s *Supervisor) tellEvicted(id string, e journal.Event, evicted []session.Lease) {
-	e.Session, e.Time = id, time.Now().UTC()
+// tellEvicted tells those whose leases were taken over and who have not subscribed (L9).
+func (s *Supervisor) tellEvicted(e journal.Event, evicted []session.Lease) {
+	e.Commit = nil
 	for _, l := range evicted {
 		for _, p := range s.clients.peersOf(l.Client) {
-			_ = p.Notify(api.NotifyEvent, e) // who does not read is told by the refusal of what he sends
+			if !slices.Contains(s.feeds.sessions(p), e.Session) {
+				_ = p.Notify(api.NotifyEvent, e) // who does not read is told by the refusal of what he sends
+			}
 		}
 	}
 }

@@ -44,13 +44,19 @@ func (s *Supervisor) endingOf(runtime string, asked bool, why string) ending {
 // ending is how the run's process ended. What had its word on the turn, and would not have been kept, was closed by us.
 func (r *run) ending() ending {
 	about, c := r.rt.about(), r.st.Cancel
-	told := c != nil && c.DispatchedAt != nil && (!r.opens() || c.Action != "start")
+	told := c != nil && (c.DispatchedAt != nil || !r.parted) && (!r.opens() || c.Action != "start") || r.s.isStopping()
 	closed := about.End != nil && !r.opens() && !r.warms()
 	why := "its agent left"
 	if r.said != nil && r.said.Cause != nil {
 		why = r.said.Cause.Message
 	}
 	return r.s.endingOf(r.st.RuntimeID, told || closed, why)
+}
+
+// over reports whether the session's record is to note an end of the run's: a process of it has exited, or could not be had
+// for an opening.
+func (r *run) over() bool {
+	return r.parted || r.opens() && r.said != nil && r.said.Outcome != session.Completed
 }
 
 // mend sees to it that a session whose runtime is due is opened, by one goroutine a session.

@@ -45,6 +45,9 @@ func (s *Supervisor) post(ctx context.Context, d *desk, client string, m api.Sen
 	}
 	crash.At("supervisor.enqueued")
 	claimed, err := record.Claim(ctx, s.dir, spec, 0, func(*record.Spec) error { return nil })
+	if api.CodeOf(err) == api.CodeConflict { // killed before its receipt, it was another message
+		err = api.E(api.CodeOperationConflict, "%w", err)
+	}
 	if err != nil {
 		return effect{}, err
 	}
@@ -164,7 +167,7 @@ func (s *Supervisor) posted(ctx context.Context, folder string, sent api.Sent, i
 
 // interruptTurn has the turn that runs in a session end, and does not wait for it.
 func (s *Supervisor) interruptTurn(ctx context.Context, id, reason string) error {
-	folder, err := s.running(id)
+	folder, err := s.turnOf(id)
 	if err != nil || folder == "" {
 		return err
 	}
@@ -187,10 +190,22 @@ func (s *Supervisor) running(id string) (string, error) {
 	return "", nil
 }
 
+// turnOf is running for who means a turn, which an opening is not.
+func (s *Supervisor) turnOf(id string) (string, error) {
+	folder, err := s.running(id)
+	if err != nil || folder == "" {
+		return "", err
+	}
+	if spec, err := record.SpecOf(s.dir, folder); err == nil && spec.Opening != nil {
+		return "", nil
+	}
+	return folder, nil
+}
+
 // interruptSession has the turn that runs end, and answers once it has.
 func (s *Supervisor) interruptSession(_ context.Context, d *desk, i api.Interrupt) (effect, error) {
 	answer := api.Controlled{Action: "interrupt", Success: true}
-	folder, err := s.running(d.id)
+	folder, err := s.turnOf(d.id)
 	if err != nil || folder == "" {
 		return effect{answer: answer}, err
 	}

@@ -31,6 +31,8 @@ type effect struct {
 	events []journal.Event
 	then   func(ctx context.Context, answer any) (any, error)
 	late   bool // the answer is known, and recorded, after that
+	// evicted are those who are to be told of the first event.
+	evicted []session.Lease
 }
 
 // operationLimit is how long an operation may take that waits for nothing but records (L8).
@@ -189,6 +191,9 @@ func (d *desk) tell(o operation, e effect) error {
 	}
 	if err := d.tellEvents(events); err != nil {
 		return err
+	}
+	if len(e.evicted) > 0 {
+		d.s.tellEvicted(events[0], e.evicted)
 	}
 	if o.OperationID != "" {
 		d.receipts.Add(receipt)

@@ -75,7 +75,7 @@ func (r *run) permissions() error {
 	if err := r.showPending(pending); err != nil {
 		return err
 	}
-	if len(pending) == 0 || r.spec.Payload.Unattended == "park" || time.Since(r.aloneSince()) < attendGrace {
+	if len(pending) == 0 || r.spec.Payload.Unattended == "park" || r.held() || time.Since(r.aloneSince()) < attendGrace {
 		return nil
 	}
 	d := providers.Fail

@@ -56,10 +56,6 @@ func (s *Supervisor) assertDead(ctx context.Context, id string) error {
 	if err != nil || folder == "" {
 		return err
 	}
-	spec, err := record.SpecOf(s.dir, folder)
-	if err != nil {
-		return err
-	}
-	_, err = s.recover(ctx, api.Recover{ID: spec.ID, AssertDead: true})
+	_, err = s.recoverRun(ctx, folder, api.Recover{ID: folder, AssertDead: true})
 	return err
 }

@@ -95,7 +95,7 @@ func (r *run) steer(ctx context.Context) (bool, error) {
 
 // host is the run whose turn it is, nil if it is nobody's.
 func (r *run) host() (*run, error) {
-	folder, err := r.s.running(r.st.Session)
+	folder, err := r.s.turnOf(r.st.Session)
 	if err != nil || folder == "" {
 		return nil, err
 	}

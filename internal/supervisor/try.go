@@ -12,6 +12,7 @@ import (
 	"github.com/pintle/pintle/internal/shim"
 	"github.com/pintle/pintle/providers"
 	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
 	"github.com/pintle/pintle/state/journal"
 )
 
@@ -106,8 +107,20 @@ func (r *run) tryAgain(v record.Verdict, n *next, left []proc.Identity) error {
 	if n.Resume == "" {
 		r.anew()
 	}
+	if err := r.noteExit(); err != nil {
+		return err
+	}
 	crash.At("supervisor.another")
 	return r.s.dropRuntime(old)
+}
+
+// noteExit has the session's record know that a process has exited in whose place the run itself has another one.
+func (r *run) noteExit() error {
+	e, now := r.s.endingOf(r.rt.at.Runtime, true, ""), time.Now().UTC()
+	return state.Update(r.s.ctx, r.s.dir, record.SessionFile(r.st.Session), func(s *record.Session) error {
+		e.note(s, false, now)
+		return nil
+	})
 }
 
 func (r *run) schedule(v record.Verdict, n *next, left []proc.Identity) error {
