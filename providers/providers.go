@@ -67,6 +67,9 @@ type Provider struct {
 	New func(state json.RawMessage) (Fold, error)
 	// Steers says that the agent can take a message into a turn that runs.
 	Steers bool
+	// Owner tells whose a line of standard output is, for Agent.Owns: "" if that cannot be told. It is cheap. It is nil if a
+	// process of the agent has one conversation only.
+	Owner func(line []byte) (key string)
 	// Writer is the path of the file that the agent's process locks while it has a conversation, given the agent's
 	// environment; nil if it has none.
 	Writer func(env map[string]string, conversation string) string
@@ -87,6 +90,12 @@ type Agent interface {
 	Steer(op, text string) (frames []Frame, ok bool)
 	// Answer answers what the agent asked for. What is not pending (any more) is not answered: no frames.
 	Answer(permission string, d Decision) []Frame
+	// Owns says whether a key of Provider.Owner's is of this conversation, an agent that it has started, or a request of
+	// this fold's. What it does not own it may be given all the same, and makes nothing of it.
+	Owns(key string) bool
+	// Leave has the conversation go out of a process in which others stay: its turn ends, with all that it has begun, and
+	// the agent lets go of it (About.Left). It is the last that the fold is given.
+	Leave() []Frame
 	// About is what is known by now.
 	About() About
 }
@@ -101,6 +110,8 @@ type Order struct {
 	Cwd          string `json:"cwd"`
 	Model        string `json:"model,omitempty"`
 	Conversation string `json:"conversation,omitempty"` // the agent's own id of the one that goes on; "": a new one
+	Shared       bool   `json:"shared,omitempty"`       // the process has, or may come to have, other conversations
+	Joins        bool   `json:"joins,omitempty"`        // likewise, and another one's fold has greeted it already
 	Approve      string `json:"approve,omitempty"`      // none, reads, edits, all; "": the agent's own configuration
 }
 
@@ -140,6 +151,7 @@ type About struct {
 	Trouble      string    // what the agent has trouble with and goes on trying; "" once it came through
 	Log          string    // the end of standard error
 	End          *End      // of the turn
+	Left         bool      // Leave was called, and the agent has let go of the conversation: another process can have it
 }
 
 // Steered is what became of a message that was put into a turn.

@@ -39,6 +39,10 @@ func (f *fold) asked(m message) {
 		q.ThreadID = q.ConversationID
 	}
 	p, ok := f.permission(m, q)
+	if f.Shared && q.ThreadID == "" {
+		f.refuse(m) // whoever is meant: each fold does so, and the server hears the first
+		return
+	}
 	switch known := slices.ContainsFunc(f.Pending, func(o pending) bool { return equal(o.Request, m.ID) }); {
 	case known: // said again
 	case !ok:

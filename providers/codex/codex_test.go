@@ -240,6 +240,26 @@ var driven = map[string]struct {
 			k.interrupts()
 		}
 	}, providers.End{Outcome: session.Cancelled, Code: "cancelled"}},
+	"opened": {opening(all(1)), second, providers.End{Outcome: session.Completed}},
+	"steered_asking": {asking(1, "none"), func(k *talk) {
+		if k.Waiting == "" && k.Prompt == "" {
+			return
+		}
+		k.steers("op-held")
+		if len(k.Pending) == 1 {
+			k.steers("op-asked")
+			k.answers(k.Pending[0].ID, providers.Allow)
+		}
+	}, providers.End{Outcome: session.Completed}},
+	"steered_interrupted": {all(1), func(k *talk) {
+		if k.Spoken && k.Order.Turn == "t1" {
+			k.steers("op-1")
+		}
+		if len(k.Steers) == 1 && k.Steers[0].Answered && !k.Stop && k.Order.Turn == "t1" {
+			k.interrupts()
+		}
+		second(k)
+	}, providers.End{Outcome: session.Completed}},
 	"resumed_own_policy": {asking(2, ""), nil, providers.End{Outcome: session.Completed}},
 	"busy":               {all(2), nil, providers.End{Outcome: session.Failed, Code: "busy"}},
 	"archived":           {all(2), nil, providers.End{Outcome: session.Failed, Code: "config"}},
@@ -250,6 +270,12 @@ var driven = map[string]struct {
 			k.interrupts()
 		}
 	}, providers.End{Outcome: session.Cancelled, Code: "cancelled"}},
+}
+
+// opening is the order to open the conversation only.
+func opening(o providers.Order) providers.Order {
+	o.Open = true
+	return o
 }
 
 func all(n int) providers.Order { return asking(n, "all") }

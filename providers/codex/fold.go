@@ -24,6 +24,12 @@ type state struct {
 	Own     *stance         `json:"own,omitempty"` // what a conversation that goes on must be opened with
 	newest
 
+	Shared   bool      `json:"shared,omitempty"` // with other sessions' threads
+	Kin      []string  `json:"kin,omitempty"`    // threads of agents that this one has started, where it is shared
+	Leaves   bool      `json:"leaves,omitempty"` // Leave was called
+	Parted   bool      `json:"parted,omitempty"` // and all that follows from it was said
+	Partings []parting `json:"partings,omitempty"`
+
 	Earlier []string  `json:"earlier,omitempty"` // the newest turns of the thread that are not the newest, or not ours
 	Others  []running `json:"others,omitempty"`  // turns of other threads: of agents that this one has started
 	Items   []open    `json:"items,omitempty"`
@@ -111,7 +117,7 @@ func (f *fold) About() providers.About {
 	a := providers.About{
 		Conversation: f.Thread, Model: f.Model, Version: f.Version, Message: f.Message, Ready: f.Thread != "",
 		Prompt: f.Prompt, Confirmed: f.Turn != "", Begun: f.Begun, Usage: f.usage(), Open: len(f.Items), Log: f.Log, End: f.end(),
-		Trouble: f.Trouble,
+		Trouble: f.Trouble, Left: f.Parted && len(f.Partings) == 0,
 	}
 	for _, p := range f.Pending {
 		a.Pending = append(a.Pending, p.Permission)
@@ -187,6 +193,9 @@ func (f *fold) ordered(name string) string {
 
 func (f *fold) take(m message) {
 	switch {
+	case f.Parted:
+		f.farewell(m)
+	case f.foreign(m):
 	case m.Method == "" && m.Error != nil:
 		f.refused(name(m.ID), m.Error.Message)
 	case m.Method == "":
@@ -196,6 +205,7 @@ func (f *fold) take(m message) {
 	default:
 		f.notified(m.Method, m.Params)
 	}
+	f.depart()
 }
 
 // name is the name that we gave a request.
@@ -210,16 +220,13 @@ func (f *fold) await(what, method string, params any) {
 	f.call(f.Waiting, method, params)
 }
 
-// request is the id of a request. Those of a turn have its name in it.
+// request is the id of a request. It has the turn's name in it: no other turn, nor another session's fold that speaks to
+// the same server, takes its answer for one of its own.
 func (f *fold) request(what string) string {
-	kind, _, _ := strings.Cut(what, ".")
-	switch kind {
-	case "turn", "interrupt", "clean", "steer":
-		if f.Order.Turn != "" {
-			return what + "/" + f.Order.Turn
-		}
+	if f.Order.Turn == "" {
+		return what
 	}
-	return what
+	return what + "/" + f.Order.Turn
 }
 
 func (f *fold) call(id, method string, params any) {
@@ -256,8 +263,13 @@ func encode(v any) json.RawMessage {
 // finish ends the turn; the first end counts. What it asked for and got no answer lapses.
 func (f *fold) finish(outcome session.Outcome, code, message string) {
 	if f.End == nil {
-		f.End = &providers.End{Outcome: outcome, Code: code, Message: clip(message, wordsLimit)}
+		f.close(outcome, code, message)
 		f.lapse()
-		f.unheld()
 	}
+}
+
+// close is finish without a word of it, for where nothing can be told.
+func (f *fold) close(outcome session.Outcome, code, message string) {
+	f.End = &providers.End{Outcome: outcome, Code: code, Message: clip(message, wordsLimit)}
+	f.unheld()
 }

@@ -12,6 +12,8 @@ type item struct {
 	AggregatedOutput                                              *string
 	ExitCode                                                      *int
 	Changes                                                       []change
+	AgentThreadID                                                 ident
+	ReceiverThreadIDs                                             []ident
 }
 
 // text is ACP's block of text.
@@ -35,6 +37,7 @@ func (f *fold) item(ended bool, params json.RawMessage) {
 	}
 	_ = json.Unmarshal(params, &p)
 	f.alive(p.where, p.Item.Type != "userMessage")
+	f.starts(p.Item)
 	switch it := p.Item; it.Type {
 	case "agentMessage":
 		if f.mine(p.where) {
@@ -47,6 +50,18 @@ func (f *fold) item(ended bool, params json.RawMessage) {
 	case "reasoning", "":
 	default:
 		f.tool(p.where, it, ended)
+	}
+}
+
+// starts notes the agents that are started. Others may be written to, and be another session's.
+func (f *fold) starts(it item) {
+	switch {
+	case it.Type == "subAgentActivity":
+		f.adopt(it.AgentThreadID)
+	case it.Type == "collabAgentToolCall" && it.Tool == "spawnAgent":
+		for _, thread := range it.ReceiverThreadIDs {
+			f.adopt(thread)
+		}
 	}
 }
 

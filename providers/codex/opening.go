@@ -18,6 +18,7 @@ func (f *fold) Begin(o providers.Order) []providers.Frame {
 		f.before(f.Turn)
 	}
 	f.Order, f.newest = o, newest{}
+	f.Shared, f.Greeted = f.Shared || o.Shared || o.Joins, f.Greeted || o.Joins
 	return f.made(f.ordered("begin"), 0, func() {
 		switch {
 		case !f.Greeted:
@@ -46,7 +47,7 @@ func (f *fold) answered(id string, result json.RawMessage) {
 		return
 	}
 	f.Waiting = ""
-	switch id {
+	switch what, _, _ := strings.Cut(id, "/"); what {
 	case "init":
 		f.greeted(result)
 	case "config":
@@ -64,14 +65,20 @@ func (f *fold) greeted(result json.RawMessage) {
 	var r struct{ UserAgent string }
 	_ = json.Unmarshal(result, &r)
 	if _, rest, ok := strings.Cut(r.UserAgent, "/"); ok {
-		f.Version, _, _ = strings.Cut(clip(rest, idLimit), " ")
-	}
-	if newer(f.Version, Tested) {
-		f.notice("Codex " + f.Version + " is newer than " + Tested + ", with which this was tested")
+		version, _, _ := strings.Cut(rest, " ")
+		f.isVersion(version)
 	}
 	f.Greeted = true
 	f.send(map[string]any{"method": "initialized"})
 	f.open()
+}
+
+// isVersion takes in the server's version.
+func (f *fold) isVersion(version string) {
+	f.Version = clip(version, idLimit)
+	if newer(f.Version, Tested) {
+		f.notice("Codex " + f.Version + " is newer than " + Tested + ", with which this was tested")
+	}
 }
 
 // newer says that a version is, in its first two numbers.
@@ -99,13 +106,16 @@ func (f *fold) open() {
 
 // start opens a new thread. With a directory stated beside a sandbox that can be written in, the server would note in the
 // user's configuration that it trusts the directory, and later runs could write there unasked (case 28). Without one it
-// takes its own, in which it was started: the order's.
+// takes its own, in which it was started: the order's, unless it is shared. The environment's directory is not trusted.
 func (f *fold) start() {
 	params := f.opening()
 	if p, ok := policies[f.Order.Approve]; ok {
 		p.stance().state(params)
 		if p.sandbox != "read-only" {
 			delete(params, "cwd")
+			if f.Shared {
+				params["environments"] = []any{map[string]string{"environmentId": "local", "cwd": f.Order.Cwd}}
+			}
 		}
 	}
 	f.await("thread", "thread/start", params)
@@ -114,11 +124,21 @@ func (f *fold) start() {
 // opening is what a thread is opened with, new or not. A goal would have the server begin turn after turn by itself, from
 // the moment that the thread is loaded; an order is one turn.
 func (f *fold) opening() map[string]any {
-	params := map[string]any{"cwd": f.Order.Cwd, "config": map[string]any{"features": map[string]bool{"goals": false}}}
+	config := f.leavable(map[string]any{"features": map[string]bool{"goals": false}})
+	params := map[string]any{"cwd": f.Order.Cwd, "config": config}
 	if f.Order.Model != "" {
 		params["model"] = f.Order.Model
 	}
 	return params
+}
+
+// leavable has a thread of a shared server be unloaded as soon as it is left. By itself the server keeps it for a minute, and
+// its lock.
+func (f *fold) leavable(config map[string]any) map[string]any {
+	if f.Shared {
+		config["thread_unload_delay_secs"] = 0
+	}
+	return config
 }
 
 // probe opens a thread that is kept nowhere, for the answer: what config/read says is not all, since what is left out
@@ -135,7 +155,8 @@ func (f *fold) probe(config json.RawMessage) {
 	for name := range r.Config.Servers {
 		servers[name] = map[string]bool{"enabled": false}
 	}
-	params := map[string]any{"cwd": f.Order.Cwd, "ephemeral": true, "config": map[string]any{"mcp_servers": servers}}
+	own := f.leavable(map[string]any{"mcp_servers": servers})
+	params := map[string]any{"cwd": f.Order.Cwd, "ephemeral": true, "config": own}
 	f.await("probe", "thread/start", params)
 }
 
@@ -149,20 +170,39 @@ func (f *fold) probed(result json.RawMessage) {
 		return
 	}
 	f.Own = own
-	f.call("forget", "thread/unsubscribe", map[string]string{"threadId": string(r.Thread.ID)})
+	f.built(r)
+	f.forget(r)
 	params := f.opening()
 	params["threadId"], params["excludeTurns"] = f.Order.Conversation, true
 	own.state(params)
 	f.await("thread", "thread/resume", params)
 }
 
+// built takes in the version of a server that another fold has greeted: that of a thread that it has made.
+func (f *fold) built(r thread) {
+	if f.Version == "" && r.Thread.CliVersion != "" {
+		f.isVersion(r.Thread.CliVersion)
+	}
+}
+
+// forget has the server not keep a thread.
+func (f *fold) forget(r thread) {
+	f.call(f.request("forget"), "thread/unsubscribe", map[string]string{"threadId": string(r.Thread.ID)})
+}
+
 // opened checks that the thread is what was asked for, and gives the prompt.
 func (f *fold) opened(result json.RawMessage) {
 	var r thread
 	_ = json.Unmarshal(result, &r)
-	f.Model, f.Dir = clip(r.Model, idLimit), clip(r.Cwd, titleLimit)
+	f.Model, f.Dir = clip(r.Model, idLimit), clip(r.dir(f.Shared), titleLimit)
+	if f.Own == nil {
+		f.built(r)
+	}
 	if err := f.check(r); err != nil {
 		f.finish(session.Failed, err.code, err.message)
+		if f.Shared && r.Thread.ID != "" {
+			f.forget(r)
+		}
 		return
 	}
 	f.Thread, f.Own = string(r.Thread.ID), nil
@@ -199,11 +239,12 @@ func (f *fold) refused(id, message string) {
 		return
 	}
 	f.Waiting = ""
+	what, _, _ := strings.Cut(id, "/")
 	archived := strings.Contains(message, "is archived")
 	switch {
-	case id == "config":
+	case what == "config":
 		f.probe(nil) // a version that has it not
-	case id == "thread" && f.Own != nil && strings.Contains(message, "no rollout found"):
+	case what == "thread" && f.Own != nil && strings.Contains(message, "no rollout found"):
 		f.replace(message)
 	case archived && !strings.Contains(message, "codex unarchive"):
 		f.finish(session.Failed, "config", message+": run codex unarchive "+f.Order.Conversation)

@@ -26,13 +26,24 @@ func (p policy) stance() *stance {
 
 // thread is the answer to what opens one.
 type thread struct {
-	Thread                  struct{ ID ident }
+	Thread struct {
+		ID         ident
+		CliVersion string
+	}
 	Model, Cwd              string
 	ApprovalPolicy          json.RawMessage
 	ApprovalsReviewer       string
 	Sandbox                 sandbox
 	ActivePermissionProfile struct{ ID string }
 	RuntimeWorkspaceRoots   []string
+}
+
+// dir is where the thread works. Where the directory was given by way of an environment, cwd is the server's own.
+func (t thread) dir(environment bool) string {
+	if environment && len(t.RuntimeWorkspaceRoots) > 0 {
+		return t.RuntimeWorkspaceRoots[0]
+	}
+	return t.Cwd
 }
 
 // sandbox is where tools may write, and whether they reach the network.

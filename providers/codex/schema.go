@@ -35,12 +35,15 @@ func Used() Uses {
 				"InitializeResponse", []string{"userAgent"},
 			},
 			{"config/read", []string{"cwd"}, "ConfigReadResponse", []string{"config"}},
-			{"thread/start", append(openedWith(), "ephemeral"), "ThreadStartResponse", openedAs()},
+			{
+				"thread/start", append(openedWith(), "ephemeral", "environments[].environmentId", "environments[].cwd"),
+				"ThreadStartResponse", append(openedAs(), "thread.cliVersion"),
+			},
 			{
 				"thread/resume", append(openedWith(), "threadId", "excludeTurns", "runtimeWorkspaceRoots", "permissions"),
 				"ThreadResumeResponse", openedAs(),
 			},
-			{"thread/unsubscribe", []string{"threadId"}, "", nil},
+			{"thread/unsubscribe", []string{"threadId"}, "ThreadUnsubscribeResponse", []string{"status=notLoaded"}},
 			{"turn/start", []string{"threadId", "input[].type=text", "input[].text", "input[].text_elements"}, "TurnStartResponse", []string{"turn.id"}},
 			{
 				"turn/steer",
@@ -111,7 +114,8 @@ func usedAsked() []Use {
 func usedTold() []Use {
 	delta := []string{"threadId", "turnId", "itemId", "delta"}
 	return []Use{
-		{Method: "turn/started", Params: []string{"threadId", "turn.id"}},
+		{Method: "turn/started", Params: []string{"threadId", "turn.id", "turn.rootTurnId"}},
+		{Method: "thread/closed", Params: []string{"threadId"}},
 		{Method: "turn/completed", Params: []string{
 			"threadId", "turn.id", "turn.status=completed", "turn.status=interrupted", "turn.error.message", "turn.error.codexErrorInfo",
 			"turn.error.additionalDetails",
@@ -140,11 +144,11 @@ func usedTold() []Use {
 func things() []string {
 	all := []string{"threadId", "turnId"}
 	for _, kind := range []string{
-		"userMessage", "agentMessage", "reasoning", "commandExecution", "fileChange", "webSearch", "mcpToolCall", "collabAgentToolCall",
+		"userMessage", "agentMessage", "reasoning", "commandExecution", "fileChange", "webSearch", "mcpToolCall", "collabAgentToolCall", "subAgentActivity",
 	} {
 		all = append(all, "item.type="+kind)
 	}
-	return append(all, "item.id", "item.clientId", "item.text", "item.command", "item.cwd", "item.tool", "item.server", "item.query", "item.prompt",
+	return append(all, "item.id", "item.clientId", "item.agentThreadId", "item.receiverThreadIds[]", "item.tool=spawnAgent", "item.text", "item.command", "item.cwd", "item.tool", "item.server", "item.query", "item.prompt",
 		"item.status=failed", "item.status=declined", "item.aggregatedOutput", "item.exitCode", "item.changes[].path", "item.changes[].diff",
 		"item.changes[].kind.type")
 }

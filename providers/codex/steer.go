@@ -39,7 +39,7 @@ func (f *fold) Steer(op, text string) ([]providers.Frame, bool) {
 // is taken in behind the answer.
 func (f *fold) steerable() bool {
 	under := f.Waiting != "" || f.Prompt != ""
-	return under && !f.Order.Open && !f.Stop && f.Denied == "" && f.End == nil
+	return under && !f.Order.Open && !f.Stop && !f.Leaves && f.Denied == "" && f.End == nil
 }
 
 // room forgets the oldest message of which all is known, if there are too many.

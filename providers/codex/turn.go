@@ -12,7 +12,7 @@ import (
 // prompt gives the prompt, unless the turn was interrupted before it was given, or there is none to give.
 func (f *fold) prompt() {
 	switch {
-	case f.Stop:
+	case f.Stop || f.Leaves:
 		f.finish(session.Cancelled, "cancelled", "interrupted before the prompt was given")
 		return
 	case f.Order.Open:
@@ -74,10 +74,16 @@ func (f *fold) Interrupt() []providers.Frame {
 
 // interrupt ends the turn, and those of the agents that it has started: they would go on.
 func (f *fold) interrupt() {
-	if !f.Started || f.End != nil {
-		return
+	if f.Started && f.End == nil {
+		f.interrupts()
 	}
-	f.cut(running{f.Thread, f.Turn})
+}
+
+// interrupts does so for all that runs.
+func (f *fold) interrupts() {
+	if f.Started && f.End == nil {
+		f.cut(running{f.Thread, f.Turn})
+	}
 	for _, r := range f.Others {
 		f.cut(r)
 	}
@@ -99,6 +105,8 @@ func (f *fold) notified(method string, params json.RawMessage) {
 		f.started(params)
 	case "turn/completed":
 		f.completed(params)
+	case "thread/closed":
+		f.closed(params)
 	case "item/started", "item/completed":
 		f.item(method == "item/completed", params)
 	case "item/agentMessage/delta":

@@ -71,7 +71,8 @@ func check(t testing.TB, p providers.Provider, output []byte, sizes ...int) {
 			return
 		}
 	}
-	for _, r := range []run{{open: true}, {steer: 5}} {
+	leave := 1 + bytes.Count(output, []byte("\n"))/2
+	for _, r := range []run{{open: true}, {steer: 5}, {shared: true, steer: 7}, {shared: true, leave: leave}} {
 		r.size = whole
 		want := feed(t, p, output, r)
 		r.again = true
@@ -95,6 +96,8 @@ type run struct {
 	again     bool // every frame gets a fold that is restored from the state of the one before
 	interrupt int  // after so many frames the turn is interrupted; 0: never
 	steer     int  // every so many frames a message is put into the turn; 0: never
+	leave     int  // after so many frames it is left; 0: never
+	shared    bool // the process has other conversations
 	open      bool // the first order is to open the conversation only
 }
 

@@ -29,6 +29,7 @@ type sitting struct {
 	frames   int // heard
 	begun    int // orders
 	answered int
+	left     bool
 }
 
 // piece is more of the output. final says that nothing comes after it.
@@ -73,13 +74,19 @@ var decisions = []providers.Decision{providers.Allow, providers.Deny, providers.
 func (s *sitting) attend() {
 	s.Helper()
 	a, ok := s.fold.(providers.Agent)
-	if !ok {
+	if !ok || s.left {
+		return
+	}
+	if s.run.leave > 0 && s.frames == s.run.leave {
+		s.left = true
+		s.made(a.Leave())
+		s.made(a.Leave())
 		return
 	}
 	if s.begun == 0 || a.About().End != nil && s.begun < orders {
 		s.begun++
 		o := Order(s.begun)
-		o.Open = s.run.open && s.begun == 1
+		o.Open, o.Shared = s.run.open && s.begun == 1, s.run.shared
 		s.made(a.Begin(o))
 	}
 	if s.run.interrupt > 0 && s.frames == s.run.interrupt {

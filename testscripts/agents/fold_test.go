@@ -175,7 +175,7 @@ func TestR1_FoldOpensWithoutAPrompt(t *testing.T) {
 	}
 	d.run(l.order(2, "respond with exactly: one"), session.Completed, "")
 	l.record(t, "opened", d.appServer)
-	d.kill()
+	d.close()
 
 	d = l.drive(t)
 	opening.Conversation = fresh.Conversation

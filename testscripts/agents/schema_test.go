@@ -51,7 +51,7 @@ func TestCodex_SchemaHasWhatIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	// In another kind of the same message these are any text, or anything.
-	left := []string{"item.status=failedX", "item.status=declinedX", "requestedSchema.propertiesX"}
+	left := []string{"item.tool=spawnAgentX", "item.status=failedX", "item.status=declinedX", "requestedSchema.propertiesX"}
 	for _, uses := range [][]protocol.Use{u.Requests, u.Notifications, u.Asked, u.Told} {
 		for _, use := range uses {
 			for _, path := range slices.Concat(use.Params, use.Result) {
