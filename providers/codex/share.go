@@ -129,7 +129,7 @@ func owner(line []byte) string {
 	case bytes.HasPrefix(line, isTold):
 		return about(line)
 	case bytes.HasPrefix(line, isAnswer):
-		return identified(line[len(isAnswer):])
+		return cmp.Or(identified(line[len(isAnswer):]), agreed(line))
 	case bytes.HasPrefix(line, isError):
 		if i := bytes.LastIndex(line, idKey); i >= 0 {
 			return identified(line[i+len(idKey):])
@@ -147,6 +147,11 @@ func about(line []byte) string {
 	if i := bytes.IndexByte(method, '"'); i >= 0 && bytes.HasPrefix(method[i:], comesNext) {
 		return quoted(method[i+len(comesNext):])
 	}
+	return agreed(line)
+}
+
+// agreed is the thread that all of a line names.
+func agreed(line []byte) string {
 	rest := behindThread(line)
 	key := quoted(rest)
 	for rest = behindThread(rest); rest != nil; rest = behindThread(rest) {

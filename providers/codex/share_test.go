@@ -375,6 +375,7 @@ func TestOwner(t *testing.T) {
 		`{"id":"turn/t1","result":{"turn":{"id":"U"}}}`:                                     "turn/t1",
 		`{"error":{"code":-32600,"message":"no \",\"id\":\"x\""},"id":"leave.T/t1"}` + "\n": "leave.T/t1",
 		`{"id":7,"result":{}}`: "",
+		`{"id":7,"method":"item/commandExecution/requestApproval","params":{"threadId":"T"}}`:              "T",
 		`{"method":"turn/started","params":{"threadId":"T","turn":{"id":"U"}}}`:                            "T",
 		`{"method":"item/commandExecution/requestApproval","id":0,"params":{"threadId":"T","turnId":"U"}}`: "T",
 		`{"method":"thread/started","params":{"thread":{"id":"T","sessionId":"X"}}}`:                       "T",

@@ -72,7 +72,7 @@ func check(t testing.TB, p providers.Provider, output []byte, sizes ...int) {
 		}
 	}
 	leave := 1 + bytes.Count(output, []byte("\n"))/2
-	for _, r := range []run{{open: true}, {steer: 5}, {shared: true, steer: 7}, {shared: true, leave: leave}} {
+	for _, r := range []run{{open: true, steer: 5}, {shared: true, steer: 7, leave: leave}} {
 		r.size = whole
 		want := feed(t, p, output, r)
 		r.again = true

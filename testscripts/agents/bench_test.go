@@ -266,3 +266,42 @@ func BenchmarkKilledServer(b *testing.B) {
 			h.must(pintle, warm("send", "k")...)
 		}})
 }
+
+// BenchmarkSharedServer is what one server takes that has 20 conversations: the proportional set size of its tree.
+func BenchmarkSharedServer(b *testing.B) {
+	for _, model := range []string{"gpt-5.5", "gpt-6.2-sol"} {
+		b.Run(model, func(b *testing.B) {
+			l := newLab(b, model)
+			a := l.launch(b)
+			b.ReportMetric(l.megabytes(b), "alone-MB")
+			for range 20 {
+				th := a.thread("never", "danger-full-access", l.dir)
+				th.run(greeting)
+				th.run("shell: echo made")
+			}
+			b.ReportMetric(l.megabytes(b), "threads-MB")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// megabytes is the proportional set size of all processes in the lab.
+func (l *lab) megabytes(b *testing.B) float64 {
+	b.Helper()
+	found, err := proc.WithToken("CODEX_HOME", func(v string) bool { return v == l.home })
+	if err != nil {
+		b.Fatal(err)
+	}
+	kB := 0
+	for _, p := range found {
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.PID))
+		if err != nil {
+			b.Skip(err)
+		}
+		_, rest, _ := strings.Cut(string(data), "\nPss:")
+		n := 0
+		_, _ = fmt.Sscan(rest, &n)
+		kB += n
+	}
+	return float64(kB) / 1024
+}
