@@ -251,8 +251,8 @@ var driven = map[string]struct {
 			k.answers(k.Pending[0].ID, providers.Allow)
 		}
 	}, providers.End{Outcome: session.Completed}},
-	"steered_interrupted": {all(1), func(k *talk) {
-		if k.Spoken && k.Order.Turn == "t1" {
+	"steered_interrupted": {asking(1, "none"), func(k *talk) {
+		if len(k.Pending) == 1 {
 			k.steers("op-1")
 		}
 		if len(k.Steers) == 1 && k.Steers[0].Answered && !k.Stop && k.Order.Turn == "t1" {

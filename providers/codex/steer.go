@@ -6,9 +6,9 @@ import (
 	"github.com/pintle/pintle/providers"
 )
 
-// steer is a message that was put into a turn. The server takes it in when it next asks the model, says so by telling it
-// as the user's, under the name that we gave it, and does so before the end of the turn. What an interrupt comes before it
-// forgets, though it has answered that it has it.
+// steer is a message that was put into a turn. The server takes it in when it next asks the model, or breaks off for it
+// what the model is saying; it says so by telling it as the user's, under the name that we gave it, and does so before the
+// end of the turn. What an interrupt comes before it forgets, though it has answered that it has it.
 type steer struct {
 	providers.Steered
 	Request  string `json:"request,omitempty"` // the id of ours that has it
