@@ -47,6 +47,9 @@ func (v *approvalsVerb) Run(a *app) error {
 		tabulate(out, list)
 	}
 	_ = out.Flush()
+	if len(list) > 0 && !v.JSON {
+		a.say("hint: pintle allow PERMISSION, or pintle deny PERMISSION")
+	}
 	for _, row := range damaged {
 		err = exit(a.fail(row.Err))
 	}
@@ -84,8 +87,8 @@ func approvalsOf(e api.Execution) (list []approval) {
 func tabulate(out io.Writer, list []approval) {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	defer w.Flush()
-	fmt.Fprintln(w, "PERMISSION\tRUN\tAGENT\tASKED\tWHAT")
+	fmt.Fprintln(w, "PERMISSION\tRUN\tSESSION\tAGENT\tASKED\tWHAT")
 	for _, p := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.Permission, printable(p.Execution), p.Provider, age(p.AskedAt), mute(asks(p.Title, p.Reason)))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Permission, printable(p.Execution), orDash(p.Session), p.Provider, age(p.AskedAt), mute(asks(p.Title, p.Reason)))
 	}
 }

@@ -39,7 +39,7 @@ type verb struct {
 func verbs() []verb {
 	return []verb{
 		{"run", func() any { return &runVerb{} }, "Give an order, once: run a prompt or a command and wait for its result."},
-		{"send", func() any { return &sendVerb{} }, "Give a session's agent its next prompt: run --session ID."},
+		{"send", func() any { return &sendVerb{} }, "Give a session's agent its next prompt, once."},
 		{"approvals", func() any { return &approvalsVerb{} }, "List what agents ask for and nobody has answered."},
 		{"allow", func() any { return &allowVerb{} }, "Allow what an agent asks for."},
 		{"deny", func() any { return &denyVerb{} }, "Refuse an agent what it asks for."},
@@ -53,7 +53,8 @@ func verbs() []verb {
 		{"retry", func() any { return &retryVerb{} }, "Begin one more attempt of a run that has ended."},
 		{"archive", func() any { return &archiveVerb{} }, "Archive runs with their sessions: worktrees go, work is kept."},
 		{"workspace", func() any { return &workspaceVerb{} }, "List, make, archive and restore the directories that runs work in."},
-		{"recover", func() any { return &recoverVerb{} }, "Decide an ownership that is uncertain."},
+		{"session", func() any { return &sessionVerb{} }, "List and show sessions, and what was said in them."},
+		{"recover", func() any { return &recoverVerb{} }, "Lead a session or a run out of a state that does not pass by itself."},
 		{"rm", func() any { return &rmVerb{} }, "Free the keys of runs that have ended; their records go to archived/."},
 		{"gc", func() any { return &gcVerb{} }, "Remove what is left over, and what was archived long ago."},
 		{"agents", func() any { return &agentsVerb{} }, "List the agents that can be used."},
@@ -167,8 +168,9 @@ func (a *app) fail(err error) int {
 			ExitCode int      `json:"exitCode"`
 			Fields   []string `json:"fields,omitempty"`
 			Winner   any      `json:"winner,omitempty"`
+			Owner    any      `json:"owner,omitempty"`
 			Next     string   `json:"next,omitempty"`
-		}{"error", e.Code, e.Message, e.Code.Exit(), e.Fields, e.Data["winner"], e.Next})
+		}{"error", e.Code, e.Message, e.Code.Exit(), e.Fields, e.Data["winner"], e.Data["owner"], e.Next})
 		return e.Code.Exit()
 	}
 	a.say("%s", oneLine(e.Message))

@@ -30,6 +30,8 @@ type runVerb struct {
 	Remove    bool     `name:"rm" help:"Archive the run at its end, if it completes: its worktree goes, and what git would not find again is kept."`
 	treeFlags
 	orderFlags
+	sends bool   // it is a message of `pintle send`
+	when  string // how that comes into its session: "" in its turn
 }
 
 // orderFlags is what an order can be told, whoever carries it out.
@@ -169,12 +171,15 @@ func (v *runVerb) order(a *app, cfg config.Config) (order, error) {
 		if err := v.plant(a, spec); err != nil {
 			return err
 		}
-		return a.fits(*spec)
+		if err := a.fits(*spec); err != nil {
+			return err
+		}
+		return a.drives(*spec)
 	}
 	limit := cmp.Or(v.Timeout, time.Duration(cfg.Deadlines.Run))
 	o.spec = record.Spec{
 		ID: id, Controller: session.Local, CreatedAt: time.Now().UTC(), Payload: payload, Labels: labels, Path: path,
-		Limits: v.limits(a, payload, cfg, limit),
+		Limits: v.limits(a, payload, cfg, limit), When: v.when,
 		Environment: record.Environment{
 			Values: o.env.Stored(), Names: o.env.Names(), Secrets: o.env.SecretNames(), Umask: processUmask(),
 		},
@@ -240,7 +245,10 @@ func desired(limit time.Duration) (record.Desired, error) {
 }
 
 func (v *runVerb) id() (string, error) {
-	if v.ID == nil {
+	switch {
+	case v.ID == nil && v.sends:
+		return operationID(), nil
+	case v.ID == nil:
 		var b [8]byte
 		_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 		return "r-" + hex.EncodeToString(b[:]), nil

@@ -52,7 +52,9 @@ func (r *run) note(which func(*api.Delivery) **time.Time, at *time.Time) {
 // recallDelivery brings back what an earlier supervisor knew of it, and what only the shim did.
 func (r *run) recallDelivery(m memory) {
 	r.mu.Lock()
-	r.handing.HandedOverAt, r.handing.ConfirmedAt = m.handedOver, m.confirmed
+	if r.spec.When != whenSteer { // which has its fate from another turn
+		r.handing.HandedOverAt, r.handing.ConfirmedAt = m.handedOver, m.confirmed
+	}
 	r.mu.Unlock()
 	for _, message := range m.fated {
 		r.fated[message] = true

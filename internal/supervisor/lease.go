@@ -225,23 +225,32 @@ func (d *desk) mayWrite(sess record.Session, client string) error {
 
 // owned is a refusal with who has the session.
 func (d *desk) owned(refusal *session.Refusal) error {
-	owner := map[string]any{"mode": refusal.Mode, "since": refusal.Since}
-	next := "pintle wait " + record.Quote(refusal.Execution)
-	who := "run " + record.Quote(refusal.Execution)
 	if refusal.Client != "" {
-		connected, until, _ := d.s.clients.state(refusal.Client)
-		owner["client"], owner["connected"] = refusal.Client, connected
-		who, next = "client "+record.Quote(refusal.Client), "pintle attach "+d.id+" --take-over"
-		if !connected && !until.IsZero() {
-			owner["graceUntil"] = until.UTC()
-			who += " (away, in grace)"
-		}
-	} else {
-		owner["execution"] = refusal.Execution
+		return Held(d.id, d.s.leaseOf(session.Lease{Client: refusal.Client, Mode: refusal.Mode, Since: refusal.Since}))
 	}
-	e := api.E(api.CodeOwned, "session %s is held by %s, %s, since %s", d.id, who, refusal.Mode, refusal.Since.UTC().Format(time.RFC3339))
+	e := heldBy(d.id, "run "+record.Quote(refusal.Execution), string(refusal.Mode), refusal.Since)
+	e.Data = map[string]any{"owner": map[string]any{"mode": refusal.Mode, "since": refusal.Since, "execution": refusal.Execution}}
+	return e.WithNext("pintle wait " + record.Quote(refusal.Execution))
+}
+
+// Held is the refusal of what another client's lease stands against.
+func Held(id string, by api.Lease) *api.Error {
+	owner := map[string]any{"mode": by.Mode, "since": by.Since, "client": by.Client, "connected": by.Connected}
+	who := "client " + record.Quote(by.Client)
+	switch {
+	case by.Connected:
+		who += " (connected)"
+	case by.GraceUntil != nil:
+		owner["graceUntil"] = *by.GraceUntil
+		who += " (away, in grace until " + by.GraceUntil.UTC().Format(time.RFC3339) + ")"
+	}
+	e := heldBy(id, who, by.Mode, by.Since)
 	e.Data = map[string]any{"owner": owner}
-	return e.WithNext(next)
+	return e.WithNext("pintle attach " + id + " --take-over")
+}
+
+func heldBy(id, who, mode string, since time.Time) *api.Error {
+	return api.E(api.CodeOwned, "session %s is held by %s, %s, since %s", id, who, mode, since.UTC().Format(time.RFC3339))
 }
 
 func archivedSession(sess record.Session) error {
