@@ -51,6 +51,7 @@ type Deadlines struct {
 	Stop       Duration `toml:"stop" json:"stop"`
 	StopTerm   Duration `toml:"stop_term" json:"stop_term"`
 	Interrupt  Duration `toml:"interrupt" json:"interrupt"`
+	Operation  Duration `toml:"operation" json:"operation"` // of a client's, that waits for nothing but records (L8)
 }
 
 // Recovery of what failed before it was handed over (B2).
@@ -89,7 +90,7 @@ func Default() Config {
 		Supervise: Supervise{Idle: minutes(10)},
 		Deadlines: Deadlines{
 			Start: seconds(60), FirstEvent: minutes(5), Idle: minutes(30),
-			Stop: seconds(30), StopTerm: seconds(5), Interrupt: seconds(10),
+			Stop: seconds(30), StopTerm: seconds(5), Interrupt: seconds(10), Operation: seconds(30),
 		},
 		Recovery: Recovery{Delay: seconds(30), Tries: 3},
 		Limits:   Limits{Spool: 1 << 30, FrameBytes: 32 << 20},

@@ -39,7 +39,7 @@ func TestLoadWithoutAFileGivesTheDefaults(t *testing.T) {
 		Supervise: Supervise{Idle: Duration(10 * time.Minute)},
 		Deadlines: Deadlines{
 			Start: Duration(time.Minute), FirstEvent: Duration(5 * time.Minute), Idle: Duration(30 * time.Minute), Run: 0,
-			Stop: Duration(30 * time.Second), StopTerm: Duration(5 * time.Second), Interrupt: Duration(10 * time.Second),
+			Stop: Duration(30 * time.Second), StopTerm: Duration(5 * time.Second), Interrupt: Duration(10 * time.Second), Operation: Duration(30 * time.Second),
 		},
 		Recovery: Recovery{Delay: Duration(30 * time.Second), Tries: 3},
 		Limits:   Limits{Spool: 1073741824, FrameBytes: 33554432},
@@ -64,6 +64,7 @@ run = "4s"
 stop = "5s"
 stop_term = "6s"
 interrupt = "7s"
+operation = "8s"
 [recovery]
 delay = "8s"
 tries = 9
@@ -95,7 +96,7 @@ func TestLoadReadsEveryKey(t *testing.T) {
 		Agent:     "codex",
 		Env:       Env{Pass: []string{"AWS_*", "CI"}, File: filepath.Join(filepath.Dir(c.Path()), "secrets.env")},
 		Supervise: Supervise{Idle: s(3600)},
-		Deadlines: Deadlines{Start: s(1), FirstEvent: s(2), Idle: s(3), Run: s(4), Stop: s(5), StopTerm: s(6), Interrupt: s(7)},
+		Deadlines: Deadlines{Start: s(1), FirstEvent: s(2), Idle: s(3), Run: s(4), Stop: s(5), StopTerm: s(6), Interrupt: s(7), Operation: s(8)},
 		Recovery:  Recovery{Delay: s(8), Tries: 9},
 		Limits:    Limits{Running: 10, Spool: 11 << 20, FrameBytes: 12345678, USDPerDay: 13.5},
 		Agents: map[string]Agent{

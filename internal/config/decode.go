@@ -139,6 +139,7 @@ type rule struct {
 func (c Config) rules() []rule {
 	rules := []rule{
 		{"recovery.tries", c.Recovery.Tries < 1, "must be at least 1"},
+		{"deadlines.operation", c.Deadlines.Operation == 0, "must not be none"},
 		{"limits.running", c.Limits.Running < 0, "must not be negative"},
 		{"limits.spool", c.Limits.Spool < 1<<20, "must be at least 1MiB"},
 		{"limits.frame_bytes", c.Limits.FrameBytes < 1<<10, "must be at least 1KiB"},

@@ -42,7 +42,7 @@ func (c Config) general() []entry {
 		{"supervise.idle", c.Supervise.Idle},
 		{"deadlines.start", d.Start}, {"deadlines.first_event", d.FirstEvent}, {"deadlines.idle", d.Idle},
 		{"deadlines.run", d.Run}, {"deadlines.stop", d.Stop}, {"deadlines.stop_term", d.StopTerm},
-		{"deadlines.interrupt", d.Interrupt},
+		{"deadlines.interrupt", d.Interrupt}, {"deadlines.operation", d.Operation},
 		{"recovery.delay", c.Recovery.Delay}, {"recovery.tries", c.Recovery.Tries},
 		{"limits.running", l.Running}, {"limits.spool", l.Spool}, {"limits.frame_bytes", l.FrameBytes},
 		{"limits.usd_per_day", l.USDPerDay},

@@ -38,6 +38,7 @@ func (q asking) drive(ctx context.Context) (any, error) {
 			o.begun = func(r record.Session) bool {
 				return r.Leases.Begun(session.Ask{Client: o.client, Operation: a.OperationID})
 			}
+			o.lease = func(d *desk, r record.Session) error { return d.mayAttach(r, o.client, a) }
 			return q.carryOut(ctx, o, err, func(ctx context.Context, d *desk) (effect, error) { return q.s.attach(ctx, d, o.client, a) })
 		})
 	case api.MethodSessDetach:
@@ -48,16 +49,19 @@ func (q asking) drive(ctx context.Context) (any, error) {
 	case api.MethodSessSend:
 		return call(ctx, q.params, func(ctx context.Context, m api.Send) (any, error) {
 			o, err := q.operation(m.Session, m.Operation)
-			o.driving, o.begun = true, func(record.Session) bool { return q.s.ordered(m.OperationID) }
+			o.lease, o.begun = q.mayWrite, func(record.Session) bool { return q.s.ordered(m.OperationID) }
 			return q.carryOut(ctx, o, err, func(ctx context.Context, d *desk) (effect, error) { return q.s.post(ctx, d, o.client, m) })
 		})
 	}
 	return call(ctx, q.params, func(ctx context.Context, i api.Interrupt) (any, error) {
 		o, err := q.operation(i.Session, i.Operation)
-		o.driving = true
+		o.lease = q.mayWrite
 		return q.carryOut(ctx, o, err, func(ctx context.Context, d *desk) (effect, error) { return q.s.interruptSession(ctx, d, i) })
 	})
 }
+
+// mayWrite refuses the asker if he may not drive the session.
+func (q asking) mayWrite(d *desk, sess record.Session) error { return d.mayWrite(sess, q.client()) }
 
 // operation is the one that is asked of a session, named by its own id or by a run of it.
 func (q asking) operation(named string, op api.Operation) (operation, error) {
@@ -98,7 +102,7 @@ func (q asking) answer(ctx context.Context, a api.Answer) (any, error) {
 		return q.s.answerTo(ctx, a)
 	}
 	o, err := q.operation(st.Session, a.Operation)
-	o.driving = true
+	o.lease = q.mayWrite
 	return q.carryOut(ctx, o, err, func(context.Context, *desk) (effect, error) {
 		return effect{late: true, then: func(ctx context.Context, _ any) (any, error) { return q.s.answerTo(ctx, a) }}, nil
 	})

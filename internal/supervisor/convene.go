@@ -23,21 +23,21 @@ import (
 // createSession makes a session, held by its creator, and answers once its conversation stands (L2). Its id follows from
 // the operation's, so that a repeat finds it.
 func (q asking) createSession(ctx context.Context, c api.CreateSession) (any, error) {
-	spec, err := q.s.template(c)
-	if err != nil {
-		return nil, err
-	}
 	env := environ.Environment{Vars: c.Environment, Secret: map[string]bool{}}
 	for _, name := range c.Secrets {
 		env.Secret[name] = true
 	}
-	spec.Environment.Values, spec.Environment.Names = env.Stored(), env.Names()
 	id, client := sessionID(c.OperationID), q.client()
 	if c.ExpectedFence == nil {
 		c.ExpectedFence = []byte("null")
 	}
 	o := operation{Operation: c.Operation, method: q.method, session: id, client: client, params: q.params, creates: true}
 	return q.s.operate(ctx, o, func(ctx context.Context, d *desk) (effect, error) {
+		spec, err := q.s.template(c) // not before: a repeat is answered from its receipt, whatever has become of the agent
+		if err != nil {
+			return effect{}, err
+		}
+		spec.Environment.Values, spec.Environment.Names = env.Stored(), env.Names()
 		return q.s.convene(ctx, d, client, c.OperationID, spec, env, session.Policy(c.Restart))
 	})
 }

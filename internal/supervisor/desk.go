@@ -34,6 +34,7 @@ type pending struct {
 	session.Pending
 	cancel context.CancelFunc
 	done   chan struct{}
+	answer any // once done, if it succeeded
 }
 
 // desk is the one of a session, until done is called. It is kept as long as somebody is at it or holds a lease.
@@ -89,49 +90,55 @@ func (d *desk) open() (err error) {
 }
 
 // come notes that a client has begun an operation. What becomes of it while another of his is pending in the session is
-// L11's: it may be refused as busy with the name of that one, or wait for it, or call it off.
-func (d *desk) come(ctx context.Context, next session.Pending) (context.Context, func(), error) {
+// L11's: it may be refused as busy with the name of that one, or wait for it, or call it off. Joined is the answer of the one
+// that it is part of (L3). left takes its own.
+func (d *desk) come(ctx context.Context, next session.Pending) (came context.Context, joined any, left func(answer any), err error) {
 	for {
 		was, came, left := d.enter(ctx, next)
 		if was == nil {
-			return came, left, nil
+			return came, joined, left, nil
 		}
-		switch was.Meets(next) {
+		meeting := was.Meets(next)
+		switch meeting {
 		case session.Blocked:
-			return ctx, nil, pendingError(d.id, was.Pending)
+			return ctx, nil, nil, pendingError(d.id, was.Pending)
 		case session.Cancels:
 			was.cancel()
 		}
 		select {
 		case <-was.done:
 		case <-ctx.Done():
-			return ctx, nil, ctx.Err()
+			return ctx, nil, nil, ctx.Err()
+		}
+		if meeting == session.Joins {
+			joined = was.answer
 		}
 	}
 }
 
 // enter notes it as pending, unless another stands against that, which comes back.
-func (d *desk) enter(ctx context.Context, next session.Pending) (was *pending, came context.Context, left func()) {
+func (d *desk) enter(ctx context.Context, next session.Pending) (was *pending, came context.Context, left func(answer any)) {
 	d.s.mu.Lock()
 	defer d.s.mu.Unlock()
 	if was := d.pending[next.Client]; was != nil {
 		if was.Meets(next) != session.Passes {
 			return was, nil, nil
 		}
-		return nil, ctx, func() {}
+		return nil, ctx, func(any) {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	p := &pending{next, cancel, make(chan struct{})}
+	p := &pending{Pending: next, cancel: cancel, done: make(chan struct{})}
 	d.pending[next.Client] = p
-	return nil, ctx, func() { d.left(p) }
+	return nil, ctx, func(answer any) { d.left(p, answer) }
 }
 
-// left notes that a client's operation was answered.
-func (d *desk) left(p *pending) {
+// left notes that a client's operation was answered, nil if it was refused.
+func (d *desk) left(p *pending, answer any) {
 	p.cancel()
 	d.s.mu.Lock()
 	delete(d.pending, p.Client)
 	d.s.mu.Unlock()
+	p.answer = answer
 	close(p.done)
 }
 

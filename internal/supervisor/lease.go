@@ -19,8 +19,8 @@ import (
 // whoever dies, no lease is left that nobody would ever take back. Who it is that leaves (a detach, a goodbye, a grace that is
 // over) is removed in the same way.
 
-// attach gives a client a lease (L1, L2, L9).
-func (s *Supervisor) attach(ctx context.Context, d *desk, client string, a api.Attach) (effect, error) {
+// modeOf is the mode that an attach asks for.
+func modeOf(a api.Attach) (session.Mode, error) {
 	mode := session.Mode(a.Mode)
 	if mode == "" {
 		mode = session.Shared
@@ -29,50 +29,84 @@ func (s *Supervisor) attach(ctx context.Context, d *desk, client string, a api.A
 		}
 	}
 	if mode != session.Shared && mode != session.Exclusive {
-		return effect{}, api.E(api.CodeParams, "the mode %q is none: shared or exclusive", a.Mode)
+		return mode, api.E(api.CodeParams, "the mode %q is none: shared or exclusive", a.Mode)
+	}
+	return mode, nil
+}
+
+// mayAttach refuses an attach that the leases stand against, before anything is written for it (L1).
+func (d *desk) mayAttach(sess record.Session, client string, a api.Attach) error {
+	mode, err := modeOf(a)
+	if err != nil {
+		return err
+	}
+	busy, err := d.busy()
+	if err != nil {
+		return err
+	}
+	ask := session.Ask{Client: client, Mode: mode, TakeOver: a.TakeOver, Operation: a.OperationID}
+	if _, refusal := without(sess.Leases, d.voided()).Attach(ask, busy(sess)); refusal != nil {
+		return d.owned(refusal)
+	}
+	return nil
+}
+
+// attach gives a client a lease (L1, L2, L9). What an earlier detach could not clean up is cleaned up in the same write (L4).
+func (s *Supervisor) attach(ctx context.Context, d *desk, client string, a api.Attach) (effect, error) {
+	mode, err := modeOf(a)
+	if err != nil {
+		return effect{}, err
 	}
 	if err := s.clients.note(ctx, client, d.id); err != nil {
 		return effect{}, err
 	}
 	crash.At("supervisor.client_noted")
-	now := time.Now().UTC()
-	var got session.Attachment
-	var sess record.Session
-	busy, err := d.busy()
+	ask := session.Ask{Client: client, Mode: mode, TakeOver: a.TakeOver, At: time.Now().UTC(), Operation: a.OperationID}
+	got, sess, freed, err := s.lease(ctx, d, ask)
 	if err != nil {
 		return effect{}, err
+	}
+	crash.At("supervisor.leased")
+	d.mirror(sess.Leases)
+	e := effect{answer: api.Attached{Session: d.id, Lease: s.leaseOf(got.Lease), Fence: sess.Fence, State: stateOf(sess), LastSeq: s.lastSequence(d.id)}}
+	for _, l := range freed {
+		e.events = append(e.events, leaseChanged("given_back", l, sess.Fence, nil))
+	}
+	if again := a.OperationID != "" && got.Lease.Operation == a.OperationID; got.Changed || again { // again: killed before it was told
+		e.events, e.evicted = append(e.events, leaseChanged("taken", got.Lease, sess.Fence, got.Evicted)), got.Evicted
+	}
+	return e, nil
+}
+
+// lease writes a lease, and takes out those that are void, which were freed by that.
+func (s *Supervisor) lease(ctx context.Context, d *desk, ask session.Ask) (got session.Attachment, sess record.Session, freed []session.Lease, err error) {
+	busy, err := d.busy()
+	if err != nil {
+		return got, sess, nil, err
 	}
 	void := d.voided()
 	err = d.change(ctx, func(r *record.Session) error {
 		if r.ArchivedAt != nil {
 			return archivedSession(*r)
 		}
-		if connected, _, live := s.clients.state(client); !live && !connected {
-			return api.E(api.CodeClientGone, "client %s has gone", client)
+		if connected, _, live := s.clients.state(ask.Client); !live && !connected {
+			return api.E(api.CodeClientGone, "client %s has gone", ask.Client)
 		}
 		var refusal *session.Refusal
-		ask := session.Ask{Client: client, Mode: mode, TakeOver: a.TakeOver, At: now, Operation: a.OperationID}
 		if got, refusal = without(r.Leases, void).Attach(ask, busy(*r)); refusal != nil {
 			return d.owned(refusal)
 		}
+		freed = slices.DeleteFunc(slices.Clone(r.Leases), func(l session.Lease) bool { return !void[l.Client] })
 		if r.Leases = got.Leases; got.Bumps {
 			r.Fence++
 		}
 		sess = *r
 		return nil
 	})
-	if err != nil {
-		return effect{}, err
+	if err == nil {
+		d.clean(void)
 	}
-	crash.At("supervisor.leased")
-	d.mirror(sess.Leases)
-	d.clean(void)
-	lease := s.leaseOf(got.Lease)
-	e := effect{answer: api.Attached{Session: d.id, Lease: lease, Fence: sess.Fence, State: stateOf(sess), LastSeq: s.lastSequence(d.id)}}
-	if again := a.OperationID != "" && got.Lease.Operation == a.OperationID; got.Changed || again { // again: killed before it was told
-		e.events, e.evicted = append(e.events, leaseChanged("taken", got.Lease, sess.Fence, got.Evicted)), got.Evicted
-	}
-	return e, nil
+	return got, sess, freed, err
 }
 
 func leaseChanged(what string, l session.Lease, fence int64, evicted []session.Lease) journal.Event {
@@ -160,13 +194,13 @@ func (s *Supervisor) clientGone(ctx context.Context, client string, sessions []s
 func (s *Supervisor) freeSession(ctx context.Context, client, id string) error {
 	d, done := s.desk(id)
 	defer done()
-	ctx, cancel := context.WithTimeout(ctx, operationLimit)
+	ctx, cancel := context.WithTimeout(ctx, s.operationLimit())
 	defer cancel()
-	ctx, left, err := d.come(ctx, session.Pending{Client: client, Method: session.Gone})
+	ctx, _, left, err := d.come(ctx, session.Pending{Client: client, Method: session.Gone})
 	if err != nil {
 		return err
 	}
-	defer left()
+	defer left(nil)
 	release, err := d.take(ctx)
 	if err != nil {
 		return err
@@ -288,6 +322,13 @@ func (d *desk) voided() map[string]bool {
 		void = map[string]bool{}
 	}
 	return void
+}
+
+// valid are the leases of a session that count.
+func (s *Supervisor) valid(sess record.Session) session.Leases {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return without(sess.Leases, s.void[sess.ID])
 }
 
 // disown notes that clients own nothing here any more.

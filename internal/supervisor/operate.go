@@ -19,9 +19,9 @@ type operation struct {
 	session string
 	client  string
 	params  json.RawMessage
-	driving bool                      // it needs the right to drive the session
-	creates bool                      // it makes it
-	begun   func(record.Session) bool // its effect is on record already, without its receipt; nil if that cannot be
+	lease   func(*desk, record.Session) error // what of the leases stands against it; nil if nothing can
+	creates bool                              // it makes it
+	begun   func(record.Session) bool         // its effect is on record already, without its receipt; nil if that cannot be
 }
 
 // effect is what an operation comes to: its answer, and the events that say so. What is to be done once they are on record
@@ -31,17 +31,19 @@ type effect struct {
 	events []journal.Event
 	then   func(ctx context.Context, answer any) (any, error)
 	late   bool // the answer is known, and recorded, after that
-	// evicted are those who are to be told of the first event.
+	// evicted are those who are to be told of the last event.
 	evicted []session.Lease
 }
 
 // operationLimit is how long an operation may take that waits for nothing but records (L8).
-const operationLimit = 30 * time.Second
+func (s *Supervisor) operationLimit() time.Duration {
+	return time.Duration(s.o.Config.Deadlines.Operation)
+}
 
 // operate carries an operation out, once. The order of the checks is F2's: fingerprint, receipts, lease, fence. The effect
 // is on record before the receipt, and an effect that is repeated finds itself: killed in between, the repeat gets the
 // answer that was about to be given.
-func (s *Supervisor) operate(ctx context.Context, o operation, do func(context.Context, *desk) (effect, error)) (any, error) {
+func (s *Supervisor) operate(ctx context.Context, o operation, do func(context.Context, *desk) (effect, error)) (answer any, err error) {
 	if s.isStopping() {
 		return nil, api.E(api.CodeStopping, "the supervisor is being stopped")
 	}
@@ -52,19 +54,32 @@ func (s *Supervisor) operate(ctx context.Context, o operation, do func(context.C
 		return nil, err
 	}
 	defer alone()
-	came, left, err := d.come(ctx, session.Pending{Client: o.client, Method: o.method, Operation: o.OperationID})
+	came, joined, left, err := d.come(ctx, session.Pending{Client: o.client, Method: o.method, Operation: o.OperationID})
 	if err != nil {
 		return nil, err
 	}
-	defer left()
-	e, answer, err := d.carryOut(came, o, do)
+	defer func() {
+		if err != nil {
+			answer = nil
+		}
+		left(answer)
+	}()
+	if joined != nil {
+		do = func(context.Context, *desk) (effect, error) { return effect{answer: joined}, nil }
+	}
+	return d.seeThrough(came, o, do)
+}
+
+// seeThrough carries an operation out to its end.
+func (d *desk) seeThrough(ctx context.Context, o operation, do func(context.Context, *desk) (effect, error)) (any, error) {
+	e, answer, err := d.carryOut(ctx, o, do)
 	if err != nil || e.then == nil {
 		return answer, err
 	}
-	if answer, err = e.then(came, answer); err != nil || !e.late {
+	if answer, err = e.then(ctx, answer); err != nil || !e.late {
 		return answer, err
 	}
-	return answer, d.conclude(came, o, answer)
+	return answer, d.conclude(ctx, o, answer)
 }
 
 // conclude records the answer of an operation that took its time.
@@ -79,7 +94,7 @@ func (d *desk) conclude(ctx context.Context, o operation, answer any) error {
 
 // carryOut has the turn from the first check to the receipt.
 func (d *desk) carryOut(ctx context.Context, o operation, do func(context.Context, *desk) (effect, error)) (e effect, answer any, err error) {
-	ctx, cancel := context.WithTimeout(ctx, operationLimit)
+	ctx, cancel := context.WithTimeout(ctx, d.s.operationLimit())
 	defer cancel()
 	done, err := d.take(ctx)
 	if err != nil {
@@ -119,8 +134,8 @@ func (d *desk) check(o operation) (*session.Receipt, error) {
 		}
 	}
 	st := session.Standing{Exists: exists, Fence: sess.Fence, Begun: o.begun != nil && o.begun(sess)}
-	if o.driving && exists {
-		st.Lease = d.mayWrite(sess, o.client)
+	if o.lease != nil && exists && !st.Begun {
+		st.Lease = o.lease(d, sess)
 	}
 	receipts := d.receipts
 	if receipts == nil {
@@ -193,7 +208,7 @@ func (d *desk) tell(o operation, e effect) error {
 		return err
 	}
 	if len(e.evicted) > 0 {
-		d.s.tellEvicted(events[0], e.evicted)
+		d.s.tellEvicted(events[len(e.events)-1], e.evicted)
 	}
 	if o.OperationID != "" {
 		d.receipts.Add(receipt)

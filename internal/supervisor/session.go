@@ -23,6 +23,7 @@ func (s *Supervisor) viewSession(id string) (api.Session, error) {
 	if err != nil {
 		return api.Session{}, err
 	}
+	sess.Leases = s.valid(sess)
 	v := SessionOf(s.dir, sess)
 	v.LastSeq = s.lastSequence(id)
 	for i, l := range sess.Leases {
