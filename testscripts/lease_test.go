@@ -54,6 +54,7 @@ func TestL1_ExclusiveIsRefusedWhileAnyIsHeld(t *testing.T) {
 	a, b, c := s.join("a"), s.join("b"), s.join("c")
 	id := a.open().ID
 	a.detach(id)
+	a.free(id)
 	first := a.attach(id, "shared")
 	if first.Lease.Mode != "shared" || first.Lease.Client != "a" || first.State != "ready" || first.Session != id {
 		t.Errorf("attached %+v", first)

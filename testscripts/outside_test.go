@@ -41,8 +41,8 @@ func (s *stage) traces(id string) string {
 	return s.bytes("sessions/"+id, "clients", "executions") + fmt.Sprint(s.lines("requests"), s.lines("launches"))
 }
 
-// journalled are the events of a kind in a session's journal.
-func (s *stage) journalled(id, kind string) []journal.Event {
+// tales are the events of a kind in a session's journal.
+func (s *stage) tales(id, kind string) []journal.Event {
 	s.t.Helper()
 	events, err := journal.Scan(filepath.Join(s.home, record.JournalDir(id)), time.Time{}, kind)
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *stage) whole(id string) (all []journal.Event) {
 
 // leaseChanges are the lease_changed events of a session: what, and whose.
 func (s *stage) leaseChanges(id string) (all []string) {
-	for _, e := range s.journalled(id, "lease_changed") {
+	for _, e := range s.tales(id, "lease_changed") {
 		var d struct{ Change, Client, Mode string }
 		_ = json.Unmarshal(e.Data, &d)
 		all = append(all, strings.Join([]string{d.Change, d.Client, d.Mode}, " "))
@@ -132,15 +132,6 @@ func (s *stage) holdFile(path string) (let func()) {
 	return let
 }
 
-// touch makes a file that an agent waits for.
-func (s *stage) touch(name string) { s.write(name, "") }
-
-// get is how a session is.
-func (d *driver) get(id string) api.Session {
-	d.s.t.Helper()
-	return call[api.Session](d, api.MethodSessGet, api.SessionTarget{Session: id})
-}
-
 func (d *driver) attach(id, mode string) api.Attached {
 	d.s.t.Helper()
 	return call[api.Attached](d, api.MethodSessAttach, api.Attach{Operation: operation(), Session: id, Mode: mode})
@@ -154,18 +145,6 @@ func (d *driver) takeOver(id string) api.Attached {
 func (d *driver) detach(id string) api.Detached {
 	d.s.t.Helper()
 	return call[api.Detached](d, api.MethodSessDetach, api.Detach{Operation: operation(), Session: id})
-}
-
-// post sends a message and does not wait for the end of its turn.
-func (d *driver) post(id, text string) api.Sent {
-	d.s.t.Helper()
-	return call[api.Sent](d, api.MethodSessSend, api.Send{Operation: operation(), Session: id, Text: text})
-}
-
-// wait is how an execution ended.
-func (d *driver) wait(id string) api.Execution {
-	d.s.t.Helper()
-	return call[api.Execution](d, api.MethodWait, api.Wait{ID: id})
 }
 
 // waitUntil is an execution whose message has come so far.
@@ -209,6 +188,12 @@ func ask[T any](d *driver, method string, params any) <-chan answered[T] {
 	return c
 }
 
+// free waits until nothing of a session runs.
+func (d *driver) free(id string) {
+	d.s.t.Helper()
+	d.s.until(id+" is free", func() bool { return d.get(id).Ownership.State == "free" })
+}
+
 // lose breaks the connection, and waits until the supervisor knows.
 func (d *driver) lose(seenBy *driver, id string) {
 	d.s.t.Helper()
@@ -216,14 +201,6 @@ func (d *driver) lose(seenBy *driver, id string) {
 	d.s.until(d.id+" is away", func() bool {
 		return !slices.ContainsFunc(seenBy.get(id).Leases, func(l api.Lease) bool { return l.Client == d.id && l.Connected })
 	})
-}
-
-// again connects once more.
-func (d *driver) again() {
-	d.s.t.Helper()
-	if err := d.connect(); err != nil {
-		d.s.t.Fatal(err)
-	}
 }
 
 // revive has another supervisor, when one was killed, and its clients with it.
