@@ -23,6 +23,7 @@ type driver struct {
 	id    string
 	c     *rpc.Client
 	token string
+	grace *int64 // in milliseconds; nil: as long as the server has it
 
 	mu     sync.Mutex
 	events []journal.Event
@@ -33,9 +34,12 @@ type driver struct {
 func (s *stage) join(id string) *driver { return s.joinAs(id, "") }
 
 // joinAs connects as a client that has a token.
-func (s *stage) joinAs(id, token string) *driver {
+func (s *stage) joinAs(id, token string) *driver { s.t.Helper(); return s.joinFor(id, token, nil) }
+
+// joinFor connects as a client that outlives its connection by so many milliseconds.
+func (s *stage) joinFor(id, token string, grace *int64) *driver {
 	s.t.Helper()
-	d := &driver{s: s, id: id, token: token, news: make(chan struct{})}
+	d := &driver{s: s, id: id, token: token, grace: grace, news: make(chan struct{})}
 	if err := d.connect(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -51,7 +55,7 @@ func (d *driver) connect() error {
 	}
 	d.c = rpc.NewClient(conn, d.told)
 	var w api.Welcome
-	if err := d.c.Call(d.s.t.Context(), api.MethodHello, api.Hello{Protocol: api.ProtocolVersion, Client: d.id, Version: "test", ResumeToken: d.token}, &w); err != nil {
+	if err := d.c.Call(d.s.t.Context(), api.MethodHello, api.Hello{Protocol: api.ProtocolVersion, Client: d.id, Version: "test", ResumeToken: d.token, GraceMs: d.grace}, &w); err != nil {
 		return err
 	}
 	d.token = w.ResumeToken

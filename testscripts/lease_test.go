@@ -37,7 +37,7 @@ func TestL1_SharedIsRefusedWhileExclusive(t *testing.T) {
 	if o.Client != "a" || *o.Connected || o.GraceUntil == nil || !o.GraceUntil.After(made.Lease.Since) {
 		t.Errorf("while it is away the owner is %+v", o)
 	}
-	a.again()
+	a.reconnect()
 	if got := a.get(id).Leases; len(got) != 1 || got[0] != *made.Lease {
 		t.Errorf("its lease is %+v, it was %+v", got, made.Lease)
 	}
@@ -54,7 +54,7 @@ func TestL1_ExclusiveIsRefusedWhileAnyIsHeld(t *testing.T) {
 	a, b, c := s.join("a"), s.join("b"), s.join("c")
 	id := a.open().ID
 	a.detach(id)
-	a.free(id)
+	a.owned(id, "free")
 	first := a.attach(id, "shared")
 	if first.Lease.Mode != "shared" || first.Lease.Client != "a" || first.State != "ready" || first.Session != id {
 		t.Errorf("attached %+v", first)

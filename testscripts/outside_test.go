@@ -188,12 +188,6 @@ func ask[T any](d *driver, method string, params any) <-chan answered[T] {
 	return c
 }
 
-// free waits until nothing of a session runs.
-func (d *driver) free(id string) {
-	d.s.t.Helper()
-	d.s.until(id+" is free", func() bool { return d.get(id).Ownership.State == "free" })
-}
-
 // lose breaks the connection, and waits until the supervisor knows.
 func (d *driver) lose(seenBy *driver, id string) {
 	d.s.t.Helper()
@@ -203,11 +197,19 @@ func (d *driver) lose(seenBy *driver, id string) {
 	})
 }
 
+// reconnect is back on another connection.
+func (d *driver) reconnect() {
+	d.s.t.Helper()
+	if err := d.connect(); err != nil {
+		d.s.t.Fatal(err)
+	}
+}
+
 // revive has another supervisor, when one was killed, and its clients with it.
 func (s *stage) revive(all ...*driver) {
 	s.t.Helper()
 	s.serving()
 	for _, d := range all {
-		d.again()
+		d.reconnect()
 	}
 }
