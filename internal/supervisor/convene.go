@@ -14,6 +14,7 @@ import (
 
 	"github.com/pintle/pintle/internal/crash"
 	"github.com/pintle/pintle/internal/environ"
+	"github.com/pintle/pintle/internal/proc"
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/rpc/api"
@@ -131,10 +132,14 @@ func (s *Supervisor) found(ctx context.Context, d *desk, lease session.Lease, sp
 	if err := os.Mkdir(s.dir.Path(record.JournalDir(d.id)), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return sess, state.Full(err)
 	}
+	boot, err := proc.BootID()
+	if err != nil {
+		return sess, err
+	}
 	err = state.Update(ctx, s.dir, record.SessionFile(d.id), func(r *record.Session) error {
 		if r.Version == 0 {
 			*r = record.Session{
-				Version: record.Version, ID: d.id, Workspace: newID("w"), Provider: spec.Payload.Provider, CreatedAt: lease.Since,
+				Version: record.Version, ID: d.id, BootID: boot, Workspace: newID("w"), Provider: spec.Payload.Provider, CreatedAt: lease.Since,
 				Template: &spec, Policy: policy, Operation: lease.Operation,
 			}
 		}
