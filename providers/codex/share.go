@@ -92,17 +92,36 @@ func (f *fold) depart() {
 	}
 }
 
-// farewell takes in what comes behind it: that the server has let go of a thread. Then another process can load it. An
-// action tells nothing, so it is only here that what was asked lapses.
+// farewell takes in what comes behind it: that the server has let go of a thread, so that another process can load it, and
+// what became of a message that was put into the turn. An action tells nothing, so it is only here that what was asked
+// lapses and what was open ends.
 func (f *fold) farewell(m message) {
 	f.lapse()
-	var p struct{ ThreadID ident }
+	f.abandon()
+	var p struct {
+		where
+		Item item
+	}
 	var r struct{ Status string }
 	_, _ = json.Unmarshal(m.Params, &p), json.Unmarshal(m.Result, &r)
 	f.Partings = slices.DeleteFunc(f.Partings, func(o parting) bool {
 		closed := m.Method == "thread/closed" && string(p.ThreadID) == o.Thread
 		return closed || m.Method == "" && name(m.ID) == o.Request && r.Status == "notLoaded"
 	})
+	switch s := f.steering(name(m.ID)); {
+	case m.Method == "item/started" && string(p.ThreadID) == f.Thread:
+		f.confirmed(string(p.Item.ClientID))
+	case m.Method == "" && m.Error != nil && s != nil:
+		s.refuse(m.Error.Message)
+	}
+}
+
+// abandon ends what is open: its end is not told any more.
+func (f *fold) abandon() {
+	for _, o := range f.Items {
+		f.tell("tool_call_update", map[string]any{"toolCallId": o.ID, "status": "failed"})
+	}
+	f.Items = nil
 }
 
 // closed is that a thread was unloaded. An agent's may be loaded again, and tells so.
