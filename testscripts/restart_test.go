@@ -30,11 +30,6 @@ func (d *driver) openAs(policy string) api.Session {
 	return call[api.Session](d, api.MethodSessCreate, c)
 }
 
-func (d *driver) detach(id string) {
-	d.s.t.Helper()
-	call[api.Detached](d, api.MethodSessDetach, api.Detach{Session: id})
-}
-
 // parked waits until nothing starts a session's agent any more.
 func (d *driver) parked(id string) api.Session {
 	d.s.t.Helper()

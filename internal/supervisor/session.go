@@ -144,6 +144,9 @@ func (s *Supervisor) ownership(sess record.Session) api.Ownership {
 	f.OtherWriter = s.otherWriter(sess)
 	state, reason := session.Own(f)
 	o.State, o.Reason, o.Next = string(state), reason, session.Way(state, reason, sess.ID)
+	if state == session.Free {
+		o.Runtime = nil // it has gone since we looked
+	}
 	if f.OtherWriter != "" {
 		o.Reason = f.OtherWriter
 	}
