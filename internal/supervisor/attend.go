@@ -315,6 +315,9 @@ func (r *run) unwanted() *api.Cancel {
 	if c := r.cancelled(); c != nil {
 		return c
 	}
+	if r.needless() {
+		return &api.Cancel{Action: "stop", Reason: "nobody holds the session any more", RequestedAt: time.Now().UTC()}
+	}
 	if r.s.isStopping() {
 		return &api.Cancel{Action: "shutdown", Reason: "supervise stop", RequestedAt: time.Now().UTC()}
 	}
@@ -370,6 +373,7 @@ func (r *run) signal(sig syscall.Signal) error {
 		_ = r.rt.control.Signal(sig) // a broken connection shows in Events
 		return nil
 	}
+	r.s.forcing(r.st.RuntimeID)
 	if err := proc.Signal(r.shim, syscall.SIGKILL); err != nil && !errors.Is(err, proc.ErrGone) {
 		return err
 	}

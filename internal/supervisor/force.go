@@ -11,24 +11,18 @@ import (
 	"github.com/pintle/pintle/internal/proc"
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/shim"
-	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
 )
 
 // endUnsettled ends the shims that live though every run was driven as far as it could be, and what is below them: their
-// records cannot be read. It is an error, naming them, even if nothing is left afterwards (R6).
-func (s *Supervisor) endUnsettled(ctx context.Context) error {
-	var forced []string
+// records cannot be read. It names them.
+func (s *Supervisor) endUnsettled(ctx context.Context) (forced []string) {
 	for _, id := range s.runtimeDirs() {
 		if !s.settled(id) {
-			forced = append(forced, s.force(ctx, id))
+			forced = append(forced, s.force(ctx, id)+", since its records cannot be read")
 		}
 	}
-	if len(forced) == 0 {
-		return nil
-	}
-	return api.E(api.CodeCorrupt, "not settled, since their records cannot be read: %s", strings.Join(forced, "; ")).
-		WithNext("pintle doctor, and pintle supervise stop once more")
+	return forced
 }
 
 // settled reports whether nothing of a runtime can be going on: its end is on record, or no shim holds it.

@@ -323,29 +323,3 @@ func (s *Supervisor) stop(ctx context.Context, l api.Leave) (any, error) {
 	time.AfterFunc(20*time.Millisecond, s.leave)
 	return struct{}{}, nil
 }
-
-// endAll ends every runtime and takes no more work. What cannot be settled is ended by force and reported, and then
-// the supervisor stays: it serves what is on record until a stop succeeds (R6).
-func (s *Supervisor) endAll(ctx context.Context) error {
-	s.mu.Lock()
-	s.stopping = true
-	s.mu.Unlock()
-	s.findOrders()
-	s.mu.Lock()
-	runs := make([]*run, 0, len(s.runs))
-	for _, r := range s.runs {
-		r.wake()
-		runs = append(runs, r)
-	}
-	s.mu.Unlock()
-	for _, r := range runs {
-		select {
-		case <-r.done:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	s.menders.Wait()
-	s.closeAllKept(ctx)
-	return s.endUnsettled(ctx)
-}

@@ -23,6 +23,16 @@ import (
 // opens reports whether the run is one.
 func (r *run) opens() bool { return r.spec.Opening != nil }
 
+// needless reports whether it is an opening for nobody: no client holds the session any more, and nothing is behind it that
+// needs its process.
+func (r *run) needless() bool {
+	if !r.opens() || r.held() {
+		return false
+	}
+	sess, err := state.Read[record.Session](r.s.dir, record.SessionFile(r.st.Session))
+	return err == nil && !slices.ContainsFunc(sess.Queue, func(t record.Turn) bool { return t.Folder != r.folder })
+}
+
 // ours reports whether pintle gave it to itself.
 func (r *run) ours() bool { return r.opens() || r.spec.Chore != nil }
 

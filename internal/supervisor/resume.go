@@ -188,7 +188,10 @@ func (r *run) uncertain(ctx context.Context, why error) error {
 }
 
 // endShim ends a shim that the user asserted to be dead, or that cannot be told to stop. The sweep after its death takes what is below it.
-func (r *run) endShim(ctx context.Context) error { return r.s.endShim(ctx, r.st.RuntimeID) }
+func (r *run) endShim(ctx context.Context) error {
+	r.s.forcing(r.st.RuntimeID)
+	return r.s.endShim(ctx, r.st.RuntimeID)
+}
 
 // settleDead settles a runtime whose shim is proven dead: its lock is held by us.
 func (r *run) settleDead() (bool, error) {

@@ -255,6 +255,8 @@ func (r *run) next(ctx context.Context, phase session.Phase) (ended bool, err er
 		return r.steer(ctx)
 	case r.cancelled() != nil:
 		return r.settleUnstarted(session.Ending{Cancelled: true}, cause("cancelled", r.cancelled().Reason))
+	case r.needless():
+		return r.settleUnstarted(session.Ending{Cancelled: true}, cause("cancelled", r.unwanted().Reason))
 	case r.s.isStopping():
 		return r.settleUnstarted(session.Ending{HostDied: true}, cause("stopped", "supervise stop"))
 	case r.left() == 0:

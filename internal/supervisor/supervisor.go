@@ -82,7 +82,8 @@ type Supervisor struct {
 	menders  sync.WaitGroup
 	slots    *slots
 	conns    int
-	stopping bool // ends all runtimes; takes no work
+	stopping bool     // ends all runtimes; takes no work
+	forced   []string // what was ended by force since it was told to stop
 	used     time.Time
 	work     sync.WaitGroup
 
