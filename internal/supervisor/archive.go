@@ -11,6 +11,7 @@ import (
 
 	"github.com/pintle/pintle/internal/crash"
 	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
 	"github.com/pintle/pintle/state/journal"
@@ -186,7 +187,7 @@ func (s *Supervisor) workspaceOf(e record.Errand) (record.Workspace, error) {
 
 // silence has nothing of the session run any more, nor begin: it is closed, and then what is in it is stopped.
 func (s *Supervisor) silence(ctx context.Context, e record.Errand) (runs []string, err error) {
-	if err := s.closeSession(e.Session, &e.At); err != nil {
+	if err := s.closeAtDesk(ctx, e); err != nil {
 		return nil, err
 	}
 	crash.At("supervisor.closed")
@@ -200,6 +201,18 @@ func (s *Supervisor) silence(ctx context.Context, e record.Errand) (runs []strin
 		return runs, s.closeKept(ctx, k, "archived")
 	}
 	return runs, nil
+}
+
+// closeAtDesk closes it between two of its messages: of one whose place was taken, the order is there.
+func (s *Supervisor) closeAtDesk(ctx context.Context, e record.Errand) error {
+	d, done := s.desk(e.Session)
+	defer done()
+	release, err := d.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return s.closeSession(e.Session, &e.At)
 }
 
 // closeSession notes that a session is archived, or with nil that it is not.
@@ -219,7 +232,7 @@ func (s *Supervisor) closeSession(id string, at *time.Time) error {
 // runsOf are the executions of the errand's session.
 func (s *Supervisor) runsOf(e record.Errand) []string {
 	sess, err := state.Read[record.Session](s.dir, record.SessionFile(e.Session))
-	runs := slices.Clone(sess.Runs)
+	runs := append(slices.Clone(sess.Runs), s.sent(sess)...)
 	if len(runs) == 0 && e.Session != "" && e.Folder == "" || err == nil && len(runs) == 0 {
 		runs = s.scan(e.Session) // of before sessions knew theirs, or of one that is not there before its worktree is
 	}
@@ -228,8 +241,33 @@ func (s *Supervisor) runsOf(e record.Errand) []string {
 	}
 	return slices.DeleteFunc(runs, func(folder string) bool { // its key may have been freed, and given again
 		st, err := record.StatusOf(s.dir, folder)
-		return err == nil && st.Session != e.Session || nowhere(err) && folder != e.Folder
+		return err == nil && st.Session != e.Session || nowhere(err) && folder != e.Folder && !s.belongs(folder, e.Session)
 	})
+}
+
+// sent are the messages and openings of a session.
+func (s *Supervisor) sent(sess record.Session) (runs []string) {
+	stored, err := journal.Scan(s.dir.Path(record.JournalDir(sess.ID)), time.Time{}, "message_stored")
+	if err != nil {
+		s.log.Printf("session %s: look for its messages: %v", sess.ID, err)
+	}
+	for _, e := range stored {
+		runs = append(runs, record.FolderOf(e.Execution))
+	}
+	for _, t := range sess.Queue { // killed before it was told
+		runs = append(runs, t.Folder)
+	}
+	for n := range sess.Openings {
+		runs = append(runs, session.Folder(record.Chores, openingKey(sess.ID, n+1)))
+	}
+	slices.Sort(runs)
+	return slices.Compact(runs)
+}
+
+// belongs reports whether an order that was not taken up is one of a session's.
+func (s *Supervisor) belongs(folder, id string) bool {
+	spec, err := record.SpecOf(s.dir, folder)
+	return err == nil && (spec.Payload.Session == id || spec.Opening != nil && spec.Opening.Session == id)
 }
 
 func (s *Supervisor) scan(id string) (runs []string) {

@@ -30,7 +30,7 @@ func (r *run) enqueue() error {
 		if s.Version == 0 {
 			return fmt.Errorf("session %s: %w", r.st.Session, fs.ErrNotExist)
 		}
-		if err := admit(s, r.folder); err != nil {
+		if err := r.admit(s); err != nil {
 			return err
 		}
 		s.Enqueue(r.place())

@@ -43,6 +43,7 @@ func (r *run) begin(ctx context.Context) (bool, error) {
 	if fenced, ended, err := r.fenced(); fenced {
 		return ended, err
 	}
+	r.fresh = false
 	env, missing := r.environment()
 	if len(missing) > 0 {
 		r.needEnv(ctx, missing)
@@ -256,7 +257,7 @@ func (r *run) prepareSession() error {
 				s.Enqueue(r.place())
 			}
 		}
-		if err := admit(s, r.folder); err != nil {
+		if err := r.admit(s); err != nil {
 			return err
 		}
 		s.Fence = max(s.Fence, r.st.Fence)
@@ -268,12 +269,16 @@ func (r *run) prepareSession() error {
 var errArchived = errors.New("the session is archived")
 
 // admit has an execution among those of a session. Into one that is archived, or about to be, nobody comes any more; who
-// is in it is stopped by the archiving.
-func admit(s *record.Session, folder string) error {
-	if s.ArchivedAt != nil && !slices.Contains(s.Runs, folder) {
+// is in it is stopped by the archiving. What came in at the session's desk was admitted there, and is found by the journal and
+// by its number: a conversation has thousands of messages.
+func (r *run) admit(s *record.Session) error {
+	switch {
+	case r.spec.Client != "" || r.opens():
+	case s.ArchivedAt != nil && !slices.Contains(s.Runs, r.folder):
 		return errArchived
+	default:
+		s.Join(r.folder)
 	}
-	s.Join(folder)
 	return nil
 }
 

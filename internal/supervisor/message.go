@@ -137,7 +137,6 @@ func (s *Supervisor) reserveTurn(ctx context.Context, d *desk, client string, sp
 			if idle {
 				return api.E(api.CodeSteer, "session %s: no turn runs that could be steered", d.id).WithNext("send it with when queue")
 			}
-			r.Join(folder)
 			return nil
 		}
 		r.Enqueue(record.Turn{Folder: folder, At: spec.Desired.At, Next: spec.When == whenInterrupt})

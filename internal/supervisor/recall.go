@@ -128,6 +128,9 @@ func (rt *runtime) recovered() bool { return rt.shimPID == 0 }
 // attempt whose verdict is there is never run again by any path (B4), and neither is a runtime that was about
 // to start and whose directory is gone.
 func (r *run) fenced() (fenced, ended bool, err error) {
+	if r.fresh {
+		return false, false, nil // its id was made a moment ago, and no event of it is before that
+	}
 	m, err := r.remember()
 	switch {
 	case err != nil:

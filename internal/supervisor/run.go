@@ -30,6 +30,7 @@ type run struct {
 	shim proc.Identity
 	// orphaned says that the shim which this supervisor launched went before it had started anything.
 	orphaned bool
+	fresh    bool            // it was taken up by this run, and nothing was begun since
 	parted   bool            // a process of it has ended, which its session's record is to note
 	said     *record.Verdict // that is being recorded
 
@@ -342,7 +343,7 @@ func (r *run) claim() error {
 	if r.spec.Chore != nil {
 		st.Workspace = r.spec.Chore.Workspace
 	}
-	st.RuntimeID = newID("x")
+	st.RuntimeID, r.fresh = newID("x"), true
 	boot, err := proc.BootID()
 	if err != nil {
 		return err

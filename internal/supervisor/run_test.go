@@ -359,6 +359,7 @@ func TestB4_TheJournalDecides(t *testing.T) {
 				t.Fatal(err)
 			}
 			rt.release()
+			r.fresh = false // as another supervisor finds it
 			fenced, done, err := r.fenced()
 			if err != nil || fenced != tt.fenced || done != tt.fenced {
 				t.Fatalf("fenced %v, ended %v, %v", fenced, done, err)

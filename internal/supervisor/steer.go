@@ -45,7 +45,7 @@ func (r *run) joinIn() error {
 		if s.Version == 0 {
 			return fmt.Errorf("session %s: %w", r.st.Session, fs.ErrNotExist)
 		}
-		return admit(s, r.folder)
+		return r.admit(s)
 	})
 }
 
