@@ -180,9 +180,9 @@ func TestResolveTellsWhereValuesCameFrom(t *testing.T) {
 	printed := c.Resolve()
 	for _, want := range []string{
 		"default_agent = \"codex\"  # " + c.Path() + ":2\n",
-		"limits.frame_bytes = \"12345678B\"  # " + c.Path() + ":22\n",
-		`agent.my-codex.env.OPENAI_API_KEY = "(set)"  # ` + c.Path() + ":28\n",
-		`agent."two words".kind = "acp"  # ` + c.Path() + ":31\n",
+		"limits.frame_bytes = \"12345678B\"  # " + c.Path() + ":23\n",
+		`agent.my-codex.env.OPENAI_API_KEY = "(set)"  # ` + c.Path() + ":29\n",
+		`agent."two words".kind = "acp"  # ` + c.Path() + ":32\n",
 		`prices."gpt-5.1".cached = 0.0  # default` + "\n",
 	} {
 		if !strings.Contains(printed, want) {

@@ -12,6 +12,7 @@ import (
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
+	"github.com/pintle/pintle/state/journal"
 )
 
 // A message is an execution whose key is the operation's id: it is stored, handed over, confirmed and answered as those are.
@@ -64,8 +65,16 @@ func (s *Supervisor) post(ctx context.Context, d *desk, client string, m api.Sen
 		Session: d.id, Execution: spec.ID, When: or(m.When, whenQueue), Fence: sess.Fence,
 		Delivery: api.Delivery{State: "pending", StoredAt: &at},
 	}
-	e := effect{answer: sent}
-	e.events = append(e.events, stored)
+	e := effect{answer: sent, late: idle}
+	told := false
+	if !claimed.New { // killed before its receipt
+		if told, err = s.told(d.id, stored, at); err != nil {
+			return effect{}, err
+		}
+	}
+	if !told {
+		e.events = append(e.events, stored)
+	}
 	e.then = func(ctx context.Context, _ any) (any, error) { return s.posted(ctx, claimed.Folder, sent, idle) }
 	return e, nil
 }
@@ -152,16 +161,25 @@ func parkedError(id, why string) error {
 // posted answers a send: to an idle session after the hand-over, to a busy one at once.
 func (s *Supervisor) posted(ctx context.Context, folder string, sent api.Sent, idle bool) (any, error) {
 	r := s.ensure(folder)
-	if idle {
-		if err := r.reach(ctx, deliveredOrWaits); err != nil {
-			return nil, err
-		}
+	if !idle {
+		return sent, nil
+	}
+	if err := r.reach(ctx, deliveredOrWaits); err != nil {
+		return nil, err
 	}
 	if e, err := r.view(); err == nil && e.Delivery != nil {
-		sent.Delivery = *e.Delivery
-		sent.Fence = max(sent.Fence, e.Fence)
+		sent.Delivery, sent.Fence = *e.Delivery, max(sent.Fence, e.Fence)
+	}
+	if sent.Delivery.State == "accepted" { // in this instant: whether it is told must not hang on that
+		sent.Delivery.State, sent.Delivery.ConfirmedAt = "pending", nil
 	}
 	return sent, nil
+}
+
+// told reports whether a session's journal has an execution's event since then.
+func (s *Supervisor) told(session string, e journal.Event, since time.Time) (bool, error) {
+	events, err := journal.Scan(s.dir.Path(record.JournalDir(session)), since, e.Type)
+	return slices.ContainsFunc(events, func(was journal.Event) bool { return was.Execution == e.Execution }), err
 }
 
 // interruptTurn has the turn that runs in a session end, and does not wait for it.
