@@ -21,6 +21,9 @@ type book struct {
 	w       *journal.Writer
 	fresh   bool // nothing was in it
 	commits map[string]journal.Commit
+
+	order sync.Mutex // held while events get their fence and are written
+	fence int64      // of the last
 }
 
 // openBook opens the session's journal, or joins those who have it open. close gives it back.
@@ -94,7 +97,7 @@ func (b *book) open() error {
 	if found.Torn > 0 || found.Damaged != "" {
 		b.s.log.Printf("session %s: journal: cut %d torn bytes; damaged: %q", b.session, found.Torn, found.Damaged)
 	}
-	b.w, b.commits, b.fresh = w, found.Commits, found.Last == 0
+	b.w, b.commits, b.fresh, b.fence = w, found.Commits, found.Last == 0, was.Fence
 	return nil
 }
 
@@ -107,8 +110,13 @@ func (b *book) booted(boot string) error {
 
 // append writes events as one whole.
 func (b *book) append(events []journal.Event, commit journal.Commit, durable bool) error {
-	if _, err := b.w.Append(events, commit, durable); err != nil {
+	if err := b.write(events, commit); err != nil {
 		return err
+	}
+	if durable {
+		if err := b.w.Sync(); err != nil {
+			return err
+		}
 	}
 	b.s.feeds.tell(b.session)
 	b.mu.Lock()
@@ -118,6 +126,18 @@ func (b *book) append(events []journal.Event, commit journal.Commit, durable boo
 	}
 	b.fresh = false
 	return nil
+}
+
+// write writes events. Their fence never falls (F1): what a process says behind a take-over is said at the new one.
+func (b *book) write(events []journal.Event, commit journal.Commit) error {
+	b.order.Lock()
+	defer b.order.Unlock()
+	for i := range events {
+		b.fence = max(b.fence, events[i].Fence)
+		events[i].Fence = b.fence
+	}
+	_, err := b.w.Append(events, commit, false)
+	return err
 }
 
 // commit is up to where a runtime's output is in the journal.

@@ -139,7 +139,7 @@ func (s *Supervisor) found(ctx context.Context, d *desk, lease session.Lease, sp
 	err = state.Update(ctx, s.dir, record.SessionFile(d.id), func(r *record.Session) error {
 		if r.Version == 0 {
 			*r = record.Session{
-				Version: record.Version, ID: d.id, BootID: boot, Workspace: newID("w"), Provider: spec.Payload.Provider, CreatedAt: lease.Since,
+				Version: record.Version, ID: d.id, Fence: 1, BootID: boot, Workspace: newID("w"), Provider: spec.Payload.Provider, CreatedAt: lease.Since,
 				Template: &spec, Policy: policy, Operation: lease.Operation,
 			}
 		}
