@@ -35,16 +35,29 @@ func (s *shim) admit(l *link) {
 		_ = l.conn.Close()
 		return
 	}
+	if s.supersede(l, hello.Epoch) {
+		s.control(l)
+	}
+}
+
+// supersede has the connection be the controller from now on. What the older one has recorded by then counts, and is there
+// for this one to see; nothing that comes later does.
+func (s *shim) supersede(l *link, epoch int64) bool {
+	s.intents.Lock()
+	defer s.intents.Unlock()
 	s.mu.Lock()
-	if hello.Epoch < s.epoch {
+	if epoch < s.epoch {
 		answer := message{M: "refused", Epoch: s.epoch, Error: "a supervisor with a higher epoch has this runtime"}
 		s.mu.Unlock()
 		_ = l.send(answer)
 		_ = l.conn.Close()
-		return
+		return false
 	}
 	older := s.controller
-	s.controller, s.epoch = l, hello.Epoch
+	if s.last != nil {
+		s.last.late = true
+	}
+	s.controller, s.last, s.epoch = l, l, epoch
 	agent := s.agent
 	// Said under the lock: nothing else may be told before it. A new connection has room for it.
 	_ = l.send(message{M: "hello", Version: WireVersion, Agent: &agent, Out: s.out.length(), Err: s.err.length(), Exit: s.exit})
@@ -52,7 +65,7 @@ func (s *shim) admit(l *link) {
 	if older != nil {
 		_ = older.conn.Close()
 	}
-	s.control(l)
+	return true
 }
 
 // control carries out what a controller says until it is gone or superseded.
@@ -102,7 +115,7 @@ func (s *shim) obey(l *link, m message) bool {
 		answer := message{M: "signalled", N: m.N, Error: s.signal(syscall.Signal(m.Sig))}
 		go func() { _ = l.send(answer) }()
 	case "end":
-		go s.in.end()
+		go s.in.end(s.stillFrom(l))
 	case "write":
 		s.write(l, m)
 	default:
@@ -139,11 +152,22 @@ func (s *shim) signal(sig syscall.Signal) string {
 	return ""
 }
 
+// stillFrom reports whether nobody has come in the place of l, and has nobody come until done is called: a write that waited
+// for the agent to read may be due when another one is the controller.
+func (s *shim) stillFrom(l *link) func() (done func(), ok bool) {
+	return func() (done func(), ok bool) {
+		s.intents.Lock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.intents.Unlock, !l.late
+	}
+}
+
 // write hands one message over in order. The controller sends the next when this one is answered, so there
 // is one such goroutine at a time.
 func (s *shim) write(l *link, m message) {
 	go func() {
-		in, err := s.in.write(Input{N: m.N, Op: m.Op, After: m.After, Data: m.Data})
+		in, err := s.in.write(Input{N: m.N, Op: m.Op, After: m.After, Data: m.Data}, s.stillFrom(l))
 		answer := message{M: "written", N: m.N, Op: m.Op, Error: in.Error}
 		if err != nil {
 			answer.Error = err.Error()

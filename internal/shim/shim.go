@@ -37,6 +37,9 @@ type shim struct {
 	// taken is closed when the controller has taken the end in.
 	taken chan struct{}
 
+	// intents is held while a write is recorded, and while another controller comes; before mu.
+	intents sync.Mutex
+
 	mu         sync.Mutex
 	agent      Agent
 	leader     int  // pid, 0 before the fork and after it was reaped
@@ -44,6 +47,7 @@ type shim struct {
 	signalled  bool // by a controller, and it lived
 	deadline   int64
 	controller *link
+	last       *link // that was the controller, or is
 	epoch      int64
 	alone      time.Time // since when there is no controller
 	exit       *Exit
@@ -82,7 +86,7 @@ func run() error {
 	if err := proc.BecomeSubreaper(); err != nil {
 		return err
 	}
-	s := &shim{cfg: cfg, dir: dir, news: make(chan struct{}, 1), announced: make(chan struct{}), taken: make(chan struct{}), deadline: cfg.Deadline, epoch: cfg.Epoch, controller: first}
+	s := &shim{cfg: cfg, dir: dir, news: make(chan struct{}, 1), announced: make(chan struct{}), taken: make(chan struct{}), deadline: cfg.Deadline, epoch: cfg.Epoch, controller: first, last: first}
 	return s.serve()
 }
 

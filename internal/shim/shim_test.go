@@ -1,7 +1,9 @@
 package shim
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"syscall"
 	"testing"
@@ -169,6 +171,49 @@ func TestFence_NotOneByteOfAnOlderController(t *testing.T) {
 	inputs, err := ReadInputs(r.dir.Path(StdinFile("x")))
 	if err != nil || len(inputs) != 2 || !inputs[0].Written || inputs[0].Op != "1" || !inputs[1].Written || inputs[1].Op != "3" {
 		t.Errorf("recorded %+v, %v", inputs, err)
+	}
+}
+
+// What an older controller has sent and the shim has taken from its socket, or has not yet, and what stands behind a write that
+// the agent does not read: none of it is carried out once another controller has come.
+func TestFence_NotWhatWaitedInTheSocketOrBehindAWrite(t *testing.T) {
+	r := launch(t, `until test -e "$1.go"; do sleep 0.01; done; exec cat > "$1"`, nil)
+	r.next(t, "start", started)
+	first := bytes.Repeat([]byte("0123456789abcde\n"), 1<<14) // more than a pipe holds
+	if err := r.Write("1", 0, first); err != nil {
+		t.Fatal(err)
+	}
+	for inputs := []Input(nil); len(inputs) == 0; { // until the first is begun
+		inputs, _ = ReadInputs(r.dir.Path(StdinFile("x")))
+	}
+	for i := range 200 {
+		if err := r.Write(fmt.Sprint("stale", i), 0, bytes.Repeat([]byte("stale\n"), 100)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = r.End()
+	second, err := r.adopt(t, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Write("2", 0, []byte("second\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(r.dir.Path("written.go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if w := second.next(t, "answer", written).Written; w.Op != "2" || w.Error != "" {
+		t.Errorf("%+v", w)
+	}
+	_ = second.End()
+	second.next(t, "exit", ended)
+	got, err := os.ReadFile(r.dir.Path("written"))
+	if want := string(first) + "second\n"; err != nil || string(got) != want {
+		t.Errorf("the agent read %d bytes, want %d; it ends with %q, %v", len(got), len(want), got[max(0, len(got)-100):], err)
+	}
+	inputs, err := ReadInputs(r.dir.Path(StdinFile("x")))
+	if err != nil || len(inputs) != 2 || inputs[0].Op != "1" || inputs[1].Op != "2" {
+		t.Errorf("recorded %d inputs, %v", len(inputs), err)
 	}
 }
 

@@ -276,27 +276,27 @@ func TestInput_EachOperationOnce(t *testing.T) {
 	}
 	a := Input{N: 1, Op: "a", After: 5, Data: []byte("one\n")}
 	for range 2 {
-		if got, err := in.write(a); err != nil || !got.Written {
+		if got, err := in.write(a, always); err != nil || !got.Written {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
-	if _, err := in.write(Input{N: 2, Op: "a", Data: []byte("two\n")}); !errors.Is(err, errConflict) {
+	if _, err := in.write(Input{N: 2, Op: "a", Data: []byte("two\n")}, always); !errors.Is(err, errConflict) {
 		t.Errorf("%v, want a conflict", err)
 	}
 	pipe.fail = errors.New("broken pipe")
-	if got, err := in.write(Input{N: 3, Op: "b", Data: []byte("three\n")}); err != nil || got.Written || got.Error != "broken pipe" {
+	if got, err := in.write(Input{N: 3, Op: "b", Data: []byte("three\n")}, always); err != nil || got.Written || got.Error != "broken pipe" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	pipe.fail = nil
-	if got, err := in.write(Input{N: 4, Op: "b", Data: []byte("three\n")}); err != nil || got.Written { // not by itself
+	if got, err := in.write(Input{N: 4, Op: "b", Data: []byte("three\n")}, always); err != nil || got.Written { // not by itself
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := in.write(Input{N: 5, Op: "b"}); !errors.Is(err, errConflict) {
+	if _, err := in.write(Input{N: 5, Op: "b"}, always); !errors.Is(err, errConflict) {
 		t.Errorf("%v, want a conflict", err)
 	}
-	in.end()
-	in.end()
-	if _, err := in.write(Input{N: 6, Op: "c"}); !errors.Is(err, errEnded) {
+	in.end(always)
+	in.end(always)
+	if _, err := in.write(Input{N: 6, Op: "c"}, always); !errors.Is(err, errEnded) {
 		t.Errorf("%v, want ended", err)
 	}
 	if pipe.String() != "one\n" {
@@ -372,3 +372,5 @@ func FuzzWire(f *testing.F) {
 		}
 	})
 }
+
+func always() (done func(), ok bool) { return func() {}, true }

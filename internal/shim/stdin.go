@@ -54,10 +54,12 @@ func newInput(path string, pipe io.WriteCloser) (*input, error) {
 var (
 	errEnded    = errors.New("the agent's input is closed")
 	errConflict = errors.New("operation has other data")
+	errLate     = errors.New("who sent it does not have this runtime any more")
 )
 
-// write carries out one operation, once. It may block as long as the agent does not read.
-func (in *input) write(want Input) (Input, error) {
+// write carries out one operation, once. It may block as long as the agent does not read. begin reports whether who sent it
+// may still have it carried out; until done is called nobody else becomes that, so that whoever does finds it recorded.
+func (in *input) write(want Input, begin func() (done func(), ok bool)) (Input, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	sum := maphash.Bytes(in.seed, want.Data)
@@ -71,7 +73,7 @@ func (in *input) write(want Input) (Input, error) {
 	if in.pipe == nil {
 		return want, errEnded
 	}
-	if err := in.record(want); err != nil {
+	if err := in.intend(want, begin); err != nil {
 		return want, err
 	}
 	crash.At("shim.stdin.recorded")
@@ -84,6 +86,16 @@ func (in *input) write(want Input) (Input, error) {
 	want.Written, want.Error = done.Written, done.Error
 	in.ops[want.Op] = outcome{sum, want.Written, want.Error}
 	return want, in.note(done)
+}
+
+// intend records that a write comes.
+func (in *input) intend(want Input, begin func() (done func(), ok bool)) error {
+	done, ok := begin()
+	defer done()
+	if !ok {
+		return errLate
+	}
+	return in.record(want)
 }
 
 // record makes a line durable.
@@ -109,10 +121,12 @@ func (in *input) note(line Input) error {
 	return nil
 }
 
-func (in *input) end() {
+func (in *input) end(begin func() (done func(), ok bool)) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.pipe != nil {
+	done, ok := begin()
+	defer done()
+	if ok && in.pipe != nil {
 		_ = in.pipe.Close()
 		in.pipe = nil
 	}

@@ -57,6 +57,7 @@ type message struct {
 
 // link is one connection: messages as JSON lines.
 type link struct {
+	late   bool // another controller has come since; guarded by the shim
 	conn   net.Conn
 	in     *bufio.Reader
 	writes sync.Mutex
