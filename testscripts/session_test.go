@@ -64,6 +64,16 @@ func (d *driver) wait(key string) api.Execution {
 	return call[api.Execution](d, api.MethodWait, api.Wait{ID: key})
 }
 
+// over waits for the end of an execution that waits for somebody, too.
+func (d *driver) over(key string) (e api.Execution) {
+	d.s.t.Helper()
+	d.s.until(key+" has ended", func() bool {
+		e = call[api.Execution](d, api.MethodGet, api.Target{ID: key})
+		return e.EndedAt != nil
+	})
+	return e
+}
+
 // rows is all of a session's history, which is short.
 func (d *driver) rows(id string) []record.Row {
 	d.s.t.Helper()

@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/internal/shim"
@@ -14,6 +15,8 @@ type Verdict struct {
 	Outcome  session.Outcome `json:"outcome"`
 	ExitCode int             `json:"exitCode"`
 	Cause    *api.Cause      `json:"cause,omitempty"`
+	// EndedAt is when its process left, of a turn that ended with that: it may be taken in long after.
+	EndedAt *time.Time `json:"endedAt,omitempty"`
 }
 
 // JudgeExit is the verdict on an end that the shim has recorded. cancel is what was dispatched, if anything; it
@@ -74,7 +77,7 @@ func Judge(e session.Ending, why *api.Cause, cancel *api.Cancel) Verdict {
 		why.Code, why.Message = "timeout", "run deadline, held by the shim: no supervisor was there"
 	}
 	outcome := session.Judge(e)
-	return Verdict{outcome, outcome.Exit(), why}
+	return Verdict{Outcome: outcome, ExitCode: outcome.Exit(), Cause: why}
 }
 
 // Cause is the reason for an end, its message cut to what a record holds (B2).

@@ -163,5 +163,5 @@ func unsettled(e api.Execution, exit shim.Exit) Verdict {
 		return JudgeExit(exit, e.Cancel)
 	}
 	why := Cause("agent_exited", "the agent has left; how its turn ended is known once that was taken in")
-	return Verdict{session.Unknown, session.Unknown.Exit(), why}
+	return Verdict{Outcome: session.Unknown, ExitCode: session.Unknown.Exit(), Cause: why}
 }

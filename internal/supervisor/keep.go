@@ -344,6 +344,7 @@ func (k *keeper) pipes() []uint64 {
 func (k *keeper) over(ctx context.Context, out, errs int64, left []proc.Identity) error {
 	r := k.r
 	r.rt = k.rt
+	r.vanished.Store(true)
 	defer k.rt.release()
 	for told := false; ; {
 		err := r.takeRest(out, errs)

@@ -159,6 +159,7 @@ func (r *run) prepare(ctx context.Context, env environ.Environment) (*runtime, e
 }
 
 func (r *run) prepareRuntime(ctx context.Context) error {
+	r.vanished.Store(false) // it may be another try's
 	if err := r.s.dir.Mkdir("runtimes", r.st.RuntimeID); err != nil {
 		return err
 	}

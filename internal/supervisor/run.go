@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pintle/pintle/internal/proc"
@@ -32,6 +33,7 @@ type run struct {
 	orphaned bool
 	fresh    bool            // it was taken up by this run, and nothing was begun since
 	parted   bool            // a process of it has ended, which its session's record is to note
+	vanished atomic.Bool     // the same, for who looks at it
 	said     *record.Verdict // that is being recorded
 
 	answers chan question                     // to what the agent asks for

@@ -90,7 +90,20 @@ func FactsOf(d *state.Dir, sess record.Session) session.Facts {
 			f.Closing = f.Closing || t.Closing != ""
 		}
 	}
+	f.Started = f.Started && !opening(d, sess)
 	return f
+}
+
+// opening reports whether a session's conversation is being opened, so that its runtime is not there for messages yet.
+func opening(d *state.Dir, sess record.Session) bool {
+	return slices.ContainsFunc(sess.Queue, func(t record.Turn) bool {
+		spec, err := record.SpecOf(d, t.Folder)
+		if err != nil || spec.Opening == nil {
+			return false
+		}
+		st, err := record.StatusOf(d, t.Folder)
+		return err == nil && session.Phase(st.Phase) != session.Ended
+	})
 }
 
 // shimOf is what is found of a runtime's shim. Whether it answers is not asked.
@@ -134,9 +147,11 @@ func (s *Supervisor) ownership(sess record.Session) api.Ownership {
 		if e.WaitingFor != nil && e.WaitingFor.Kind == "uncertain" {
 			f.Shim = session.ShimSilent
 		}
+		f.Exited = f.Exited || f.Runtimes > 0 && r.vanished.Load()
 	}
 	if k := s.keeperOf(sess.ID); k != nil {
 		o.Runtime = k.r.st.Runtime
+		f.Exited = f.Exited || f.Runtimes > 0 && k.r.vanished.Load()
 		if k.silent.Load() {
 			f.Shim = session.ShimSilent
 		}

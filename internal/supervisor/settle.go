@@ -27,11 +27,17 @@ import (
 // settleExit settles an agent whose shim has told its end.
 func (r *run) settleExit(exit shim.Exit) (ended bool, err error) {
 	pid := r.rt.shimPID
-	r.parted = true
-	if ended, err = r.conclude(exit.Out, exit.Err, func() record.Verdict { return r.judge(exit) }, exit.Left); ended {
+	r.part()
+	if ended, err = r.conclude(exit.Out, exit.Err, func() record.Verdict { return r.dated(r.judge(exit), exit) }, exit.Left); ended {
 		r.s.collect(pid)
 	}
 	return ended, err
+}
+
+// part notes that the process has gone: whatever can be recorded of that, it is nobody's any more.
+func (r *run) part() {
+	r.parted = true
+	r.vanished.Store(true)
 }
 
 // collect reaps a shim that is ending, so that no zombie waits for the next round.
@@ -43,16 +49,16 @@ func (s *Supervisor) collect(pid int) {
 
 // settleRecorded settles an agent whose end is on disk and whose shim is gone.
 func (r *run) settleRecorded(exit shim.Exit) (bool, error) {
-	r.parted = true
+	r.part()
 	if err := r.reopen(); err != nil {
 		return false, err
 	}
-	return r.conclude(exit.Out, exit.Err, func() record.Verdict { return r.judge(exit) }, exit.Left)
+	return r.conclude(exit.Out, exit.Err, func() record.Verdict { return r.dated(r.judge(exit), exit) }, exit.Left)
 }
 
 // settleLost settles an agent whose shim was killed: what it said is what is in the spool.
 func (r *run) settleLost(v record.Verdict, left []proc.Identity) (bool, error) {
-	r.parted = true
+	r.part()
 	if err := r.reopen(); err != nil {
 		return false, err
 	}
@@ -142,6 +148,15 @@ func (r *run) judge(exit shim.Exit) record.Verdict {
 		return r.judgeAgent(exit, r.rt.about())
 	}
 	return record.JudgeExit(exit, r.st.Cancel)
+}
+
+// dated says when it was, of a turn that ended with its process.
+func (r *run) dated(v record.Verdict, exit shim.Exit) record.Verdict {
+	if (v.Outcome == session.AgentDied || v.Outcome == session.Unknown) && !exit.At.IsZero() {
+		at := exit.At.UTC()
+		v.EndedAt = &at
+	}
+	return v
 }
 
 // judgeLost is the verdict on an agent that was ended with its shim, or with its host: what it had said of its turn
@@ -300,6 +315,9 @@ func (r *run) close(v record.Verdict, text []byte) error {
 	now := time.Now().UTC()
 	code := v.ExitCode
 	r.st.Outcome, r.st.ExitCode, r.st.Cause, r.st.EndedAt, r.st.Runtime = string(v.Outcome), &code, v.Cause, &now, nil
+	if v.EndedAt != nil {
+		r.st.EndedAt = v.EndedAt
+	}
 	r.st.WaitingFor, r.st.Next, r.st.Permissions, r.st.GivenUp = nil, "", nil, nil
 	r.st.Delivery = r.delivered(v)
 	r.st.Leaving = r.spec.Limits.Archive && v.Outcome == session.Completed
