@@ -24,10 +24,7 @@ import (
 // createSession makes a session, held by its creator, and answers once its conversation stands (L2). Its id follows from
 // the operation's, so that a repeat finds it.
 func (q asking) createSession(ctx context.Context, c api.CreateSession) (any, error) {
-	env := environ.Environment{Vars: c.Environment, Secret: map[string]bool{}}
-	for _, name := range c.Secrets {
-		env.Secret[name] = true
-	}
+	env := environmentOf(c.Environment, c.Secrets)
 	id, client := sessionID(c.OperationID), q.client()
 	if c.ExpectedFence == nil {
 		c.ExpectedFence = []byte("null")

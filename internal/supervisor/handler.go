@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/pintle/pintle/internal/environ"
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/internal/shim"
@@ -138,10 +137,7 @@ func (s *Supervisor) bring(folder string, c api.Create) error {
 	if err != nil {
 		return err
 	}
-	env := environ.Environment{Vars: c.Environment, Secret: map[string]bool{}}
-	for _, name := range c.Secrets {
-		env.Secret[name] = true
-	}
+	env := environmentOf(c.Environment, c.Secrets)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was, ok := s.envs[folder]

@@ -45,6 +45,9 @@ func (r *run) begin(ctx context.Context) (bool, error) {
 	}
 	r.fresh = false
 	env, missing := r.environment()
+	if len(missing) > 0 && r.opens() { // who knew them is dead: a message that brings them starts the process
+		return r.settleUnstarted(session.Ending{}, cause(needsEnv, fmt.Sprintf("the values of %v are on no record", missing)))
+	}
 	if len(missing) > 0 {
 		r.needEnv(ctx, missing)
 		return false, nil
@@ -128,6 +131,9 @@ func (r *run) environment() (environ.Environment, []string) {
 	}
 	return env, env.Lacks(want.Names)
 }
+
+// needsEnv is why a process is not started whose environment nobody knows.
+const needsEnv = "needs_env"
 
 func (r *run) needEnv(ctx context.Context, names []string) {
 	r.s.slots.withdraw(r.folder)

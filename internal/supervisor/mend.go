@@ -46,6 +46,9 @@ func (r *run) ending() ending {
 	about, c := r.rt.about(), r.st.Cancel
 	told := c != nil && (c.DispatchedAt != nil || !r.parted) && (!r.opens() || c.Action != "start") || r.s.isStopping()
 	closed := about.End != nil && !r.opens() && !r.warms()
+	if r.said != nil && r.said.Cause != nil && r.said.Cause.Code == needsEnv {
+		told = true // nothing starts it but a message that brings it
+	}
 	why := "its agent left"
 	if r.said != nil && r.said.Cause != nil {
 		why = r.said.Cause.Message

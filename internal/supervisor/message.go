@@ -57,6 +57,8 @@ func (s *Supervisor) post(ctx context.Context, d *desk, client string, m api.Sen
 		if err := s.bring(claimed.Folder, api.Create{ID: spec.ID, Environment: m.Environment, Secrets: m.Secrets}); err != nil {
 			return effect{}, err
 		}
+		s.settleIn(d.id, environmentOf(m.Environment, m.Secrets), true) // also for one before it that waits for values
+		s.pokeAll()
 	}
 	at := claimed.Spec.Desired.At
 	stored := event("message_stored", map[string]any{"when": or(m.When, whenQueue), "client": client})
@@ -114,13 +116,19 @@ func (s *Supervisor) message(sess record.Session, client string, m api.Send) (re
 	}
 	spec.Environment.Inherit = m.Environment == nil
 	if m.Environment != nil {
-		env := environ.Environment{Vars: m.Environment, Secret: map[string]bool{}}
-		for _, name := range m.Secrets {
-			env.Secret[name] = true
-		}
+		env := environmentOf(m.Environment, m.Secrets)
 		spec.Environment.Values, spec.Environment.Names, spec.Environment.Secrets = env.Stored(), env.Names(), m.Secrets
 	}
 	return spec, err
+}
+
+// environmentOf is what came with a request.
+func environmentOf(vars map[string]string, secrets []string) environ.Environment {
+	env := environ.Environment{Vars: vars, Secret: map[string]bool{}}
+	for _, name := range secrets {
+		env.Secret[name] = true
+	}
+	return env
 }
 
 // reserveTurn takes the message's place in the queue, in the write that checks that it may come. idle: it is the first.
