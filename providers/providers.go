@@ -70,6 +70,8 @@ type Provider struct {
 	// Owner tells whose a line of standard output is, for Agent.Owns: "" if that cannot be told. It is cheap. It is nil if a
 	// process of the agent has one conversation only.
 	Owner func(line []byte) (key string)
+	// Roams says that the conversation of an order is in the directory that this states, wherever its process was started.
+	Roams func(Order) bool
 	// Writer is the path of the file that the agent's process locks while it has a conversation, given the agent's
 	// environment; nil if it has none.
 	Writer func(env map[string]string, conversation string) string

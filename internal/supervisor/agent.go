@@ -40,6 +40,12 @@ func (rt *runtime) begin() error {
 	}
 	t.Folder, t.Attempt, t.Runs, t.Idle = rt.r.folder, rt.r.st.Attempt, t.Runs+1, nil
 	t.Secrets = rt.r.spec.Environment.Secrets
+	if s := rt.seat(); s != nil {
+		s.belong(rt.r.folder)
+	}
+	if rt.shared {
+		t.Fence, o.Shared, o.Joins = rt.r.st.Fence, true, t.Joined && t.Runs == 1
+	}
 	rt.tenure = &t
 	rt.outbox = append(rt.outbox, a.Begin(o)...)
 	return rt.save()
@@ -96,7 +102,7 @@ func (r *run) learn() error {
 	if about.Conversation == r.st.Conversation && about.Model == r.st.Model {
 		return nil
 	}
-	r.st.Conversation, r.st.Model, r.st.AgentVersion = about.Conversation, about.Model, about.Version
+	r.st.Conversation, r.st.Model, r.st.AgentVersion = about.Conversation, about.Model, r.rt.version()
 	if r.st.Runtime == nil {
 		return nil // it goes with the start
 	}
@@ -143,6 +149,9 @@ func (r *run) deserted(exit shim.Exit, about providers.About) record.Verdict {
 	if !about.Ready {
 		message = cmp.Or(why.Message, "exit status 0") + " before it was ready"
 	}
+	if s := r.rt.seat(); s != nil && s.endedByOther() {
+		message = "a sibling's stop ended the process that the sessions share: " + message
+	}
 	if log := strings.TrimSpace(about.Log); log != "" {
 		message += ": " + log
 	}
@@ -150,7 +159,7 @@ func (r *run) deserted(exit shim.Exit, about providers.About) record.Verdict {
 	switch {
 	case !about.Ready:
 		outcome, exitCode = session.Failed, api.CodeNoAgent.Exit()
-		if exit.Signal == "" {
+		if exit.Signal == "" && !r.rt.tenure.joined() {
 			code = "config" // it left by itself: that does not pass
 		}
 	case !about.Confirmed && r.rt.handedOver():

@@ -62,8 +62,11 @@ func (r *run) attend(ctx context.Context) (ended bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if l.resting {
+		switch {
+		case l.resting:
 			return r.rest()
+		case l.parted:
+			return r.moveOut()
 		}
 	}
 }
@@ -133,6 +136,7 @@ type ladder struct {
 	climbing string    // the action that is being carried out
 	over     time.Time // since when the turn has ended
 	resting  bool      // it has, and its agent's process is kept
+	parted   bool      // or is left to others
 	asked    time.Time // since when the agent may have the prompt
 	rungs    []rung    // still to be climbed
 	due      time.Time
@@ -176,6 +180,8 @@ func (r *run) ladderFor(action string) []rung {
 	switch {
 	case action == "close":
 		return append([]rung{{endInput, closeGrace}}, end...)
+	case action != "interrupt" && action != "shutdown" && !r.rt.alone():
+		return append([]rung{{askToEnd, time.Duration(d.StopTerm)}}, end...) // the process is others' too, unless that fails
 	case action == "interrupt" && spoken:
 		return append([]rung{{askToEnd, time.Duration(d.Interrupt)}}, end...)
 	case action == "interrupt":
@@ -218,7 +224,7 @@ func (l *ladder) timer() <-chan time.Time {
 		next = min(next, time.Until(at))
 	}
 	if !l.over.IsZero() && l.climbing != "close" {
-		next = min(next, time.Until(l.over.Add(closeGrace)))
+		next = min(next, time.Until(l.over.Add(l.patience())))
 	}
 	l.ticking.Reset(max(next, time.Millisecond))
 	return l.ticking.C
@@ -229,17 +235,19 @@ func (l *ladder) climb() error {
 	if l.r.st.Runtime == nil {
 		return nil // it is being started: there is nothing to signal yet
 	}
-	if want := l.wanted(); want != nil && l.supersedes(want) {
+	if want := l.wanted(); want != nil && l.supersedes(want) && l.climbing != "part" {
 		if err := l.dispatch(*want); err != nil {
 			return err
 		}
 	}
-	if c := l.r.st.Cancel; c != nil && c.DispatchedAt != nil && l.climbing != c.Action && l.climbing != "close" {
+	if c := l.r.st.Cancel; c != nil && c.DispatchedAt != nil && l.climbing != c.Action && l.climbing != "close" && l.climbing != "part" {
 		if err := l.resume(*c); err != nil {
 			return err
 		}
 	}
-	l.close()
+	if err := l.close(); err != nil {
+		return err
+	}
 	if len(l.rungs) == 0 || time.Now().Before(l.due) {
 		return nil
 	}
@@ -249,20 +257,24 @@ func (l *ladder) climb() error {
 }
 
 // close has an agent leave whose turn has ended, once it has read what it is still told, or will not.
-func (l *ladder) close() {
+func (l *ladder) close() error {
 	if l.climbing == "close" || l.r.rt.about().End == nil {
-		return
+		return nil
 	}
 	if l.over.IsZero() {
 		l.over = time.Now()
 	}
 	if len(l.r.rt.outbox) == 0 && (l.climbing == "" || l.climbing == "interrupt") && l.r.warms() {
 		l.resting = true
-		return
+		return nil
+	}
+	if parts, err := l.parts(); parts || err != nil {
+		return err
 	}
 	if len(l.r.rt.outbox) == 0 || time.Since(l.over) >= closeGrace {
 		l.climbing, l.rungs, l.due = "close", l.r.ladderFor("close"), time.Now()
 	}
+	return nil
 }
 
 // wanted is what should end the agent, in the order of precedence.

@@ -102,7 +102,7 @@ func (r *run) goOnWith(ctx context.Context, rt *runtime) error {
 	rt.handTo(r)
 	now, about := time.Now().UTC(), rt.about()
 	r.st.StartedAt, r.st.WaitingFor = &now, nil
-	r.st.Conversation, r.st.Model, r.st.AgentVersion = about.Conversation, about.Model, about.Version
+	r.st.Conversation, r.st.Model, r.st.AgentVersion = about.Conversation, about.Model, rt.version()
 	if err := r.save(session.Running); err != nil {
 		return err
 	}

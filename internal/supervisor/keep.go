@@ -38,6 +38,7 @@ type keeper struct {
 	due     time.Time
 	reason  string // for which it is closed
 	wanted  string // for which it is to be closed, which could not be recorded yet
+	parting bool   // by leaving it to others
 	ticking *time.Timer
 }
 
@@ -116,6 +117,9 @@ func (k *keeper) stay(ctx context.Context) {
 			return
 		}
 		k.climb()
+		if k.parted(ctx) {
+			return
+		}
 	}
 }
 
@@ -137,7 +141,7 @@ func (k *keeper) timer() <-chan time.Time {
 func (k *keeper) climb() {
 	switch {
 	case k.reason == "" && k.rt.tenure != nil && k.rt.tenure.Closing != "": // by an earlier supervisor, or before its shim was lost
-		k.reason, k.rungs, k.due = k.rt.tenure.Closing, k.r.ladderFor("close"), time.Now()
+		k.begin(k.rt.tenure.Closing)
 	case k.wanted != "" && !time.Now().Before(k.until):
 		k.close(k.wanted)
 	case k.rt.broken != nil:
@@ -172,7 +176,15 @@ func (k *keeper) close(reason string) {
 		return
 	}
 	crash.At("supervisor.closing")
+	k.begin(reason)
+}
+
+// begin closes it from now on, or leaves it to others.
+func (k *keeper) begin(reason string) {
 	k.reason, k.rungs, k.due = reason, k.r.ladderFor("close"), time.Now()
+	if !k.rt.alone() {
+		k.part()
+	}
 }
 
 // asked gives the process to the next run, if it is what that would make anew; else it is closed (W2).
@@ -287,7 +299,7 @@ func (k *keeper) wait(ctx context.Context) bool {
 // adopt takes the shim over, or settles the process if that is gone.
 func (k *keeper) adopt(ctx context.Context) (there bool, err error) {
 	r := k.r
-	unlock, err := shim.Dead(r.s.dir, r.st.RuntimeID)
+	unlock, err := r.dead()
 	switch {
 	case errors.Is(err, state.ErrLocked):
 		r.rt = nil
@@ -317,6 +329,7 @@ func (k *keeper) dead(ctx context.Context) error {
 	if err != nil {
 		left = r.s.sweep(r.token(), k.pipes()...)
 	}
+	r.swept = true
 	if err := r.reopen(); err != nil {
 		return err
 	}
@@ -346,28 +359,35 @@ func (k *keeper) over(ctx context.Context, out, errs int64, left []proc.Identity
 	r.rt = k.rt
 	r.vanished.Store(true)
 	defer k.rt.release()
+	if !k.tell(ctx, left, func() error { return r.takeRest(out, errs) }) {
+		return ctx.Err()
+	}
+	if k.rt.control != nil {
+		_ = k.rt.control.Ack(out, errs)
+	}
+	r.s.collect(k.rt.shimPID)
+	return r.quit(r.st.RuntimeID)
+}
+
+// tell has the journal and the session's record know of the end, once all was taken in; false: the supervisor leaves.
+func (k *keeper) tell(ctx context.Context, left []proc.Identity, takeIn func() error) bool {
 	for told := false; ; {
-		err := r.takeRest(out, errs)
+		err := takeIn()
 		if err == nil && !told {
-			err = k.rt.note(true, r.exited(left, "reason", k.reason))
+			err = k.rt.note(true, k.r.exited(left, "reason", k.reason))
 			told = err == nil
 		}
 		if err == nil {
 			err = k.exited()
 		}
 		if err == nil {
-			break
+			return true
 		}
 		k.log(err)
-		if r.pause(ctx, retryDelay); ctx.Err() != nil {
-			return ctx.Err()
+		if k.r.pause(ctx, retryDelay); ctx.Err() != nil {
+			return false
 		}
 	}
-	if k.rt.control != nil {
-		_ = k.rt.control.Ack(out, errs)
-	}
-	r.s.collect(k.rt.shimPID)
-	return r.s.dropRuntime(r.st.RuntimeID)
 }
 
 // exited has the session's record know of the exit, and what follows from it.

@@ -79,6 +79,22 @@ func (r *run) begin(ctx context.Context) (bool, error) {
 	} else if mine, err := r.admittedAlone(ctx); err != nil || !mine {
 		return false, err
 	}
+	if r.shares() {
+		defer r.abandonFounding()
+		seat, start, err := r.seek(ctx, env)
+		switch {
+		case errors.Is(err, errWanted):
+			return false, nil
+		case err != nil:
+			return false, err
+		case seat != nil:
+			ended, err := r.moveIn(ctx, env, seat, start)
+			if api.CodeOf(err) == api.CodeOwned {
+				return r.settleOwned(err)
+			}
+			return ended, err
+		}
+	}
 	if err := r.underThisBoot(); err != nil {
 		return false, err
 	}
@@ -169,11 +185,15 @@ func (r *run) prepareRuntime(ctx context.Context) error {
 	if err := r.s.dir.Mkdir("runtimes", r.st.RuntimeID); err != nil {
 		return err
 	}
-	return state.Put(ctx, r.s.dir, record.RuntimeFile(r.st.RuntimeID), record.Runtime{
+	rec := record.Runtime{
 		Version: record.Version, ID: r.st.RuntimeID, Token: r.token(), Folder: r.folder, Session: r.st.Session,
 		Attempt: r.st.Attempt, Fence: r.st.Fence, BootID: r.st.BootID, Socket: r.socket(), CreatedAt: time.Now().UTC(),
-		Spool: int64(r.s.o.Config.Limits.Spool),
-	})
+		Spool: int64(r.s.o.Config.Limits.Spool), Shared: r.founds != nil,
+	}
+	if rec.Shared {
+		rec.Cwd = r.dir()
+	}
+	return state.Put(ctx, r.s.dir, record.RuntimeFile(rec.ID), rec)
 }
 
 func (r *run) token() string  { return r.s.dir.HomeID() + "." + r.st.RuntimeID }
@@ -303,18 +323,24 @@ func (r *run) launch(rt *runtime, env environ.Environment) error {
 	if err != nil {
 		return err
 	}
-	rt.control, rt.shimPID = control, pid
+	rt.control, rt.shimPID = r.line(control, pid, env), pid
 	crash.At("supervisor.launched")
 	rt.flush()
 	return nil
 }
 
+// own is what we set ourselves. A process that sessions share is none's of them.
+func (r *run) own() map[string]string {
+	vars := map[string]string{"PINTLE_HOME": r.s.dir.Path(), shim.TokenVariable: r.token()}
+	if r.founds == nil {
+		vars["PINTLE_EXECUTION"], vars["PINTLE_SESSION"] = r.st.ID, r.st.Session
+	}
+	return vars
+}
+
 // config is all that the shim needs. Ours are set last, so nothing overrides them (E3).
 func (r *run) config(env environ.Environment) shim.Config {
-	env = env.With(map[string]string{
-		"PINTLE_HOME": r.s.dir.Path(), "PINTLE_EXECUTION": r.st.ID, "PINTLE_SESSION": r.st.Session,
-		shim.TokenVariable: r.token(),
-	})
+	env = env.With(r.own())
 	p, provider := r.spec.Payload, r.s.o.Providers[r.spec.Payload.Provider]
 	args := p.Argv
 	if provider.Args != nil {
@@ -322,7 +348,7 @@ func (r *run) config(env environ.Environment) shim.Config {
 	}
 	return shim.Config{
 		Runtime: r.st.RuntimeID, Home: r.s.dir.Path(), Token: r.token(), Socket: r.socket(), Epoch: r.s.self.Epoch,
-		Path: r.program(), Args: args, Env: env.List(), Dir: r.st.Cwd, Umask: r.spec.Environment.Umask,
+		Path: r.program(), Args: args, Env: env.List(), Dir: r.dir(), Umask: r.spec.Environment.Umask,
 		Stdin: provider.Stdin, Deadline: int64(r.spec.Desired.Deadline),
 		SpoolLimit: int64(r.s.o.Config.Limits.Spool), SupervisorEnv: r.s.o.Env, Hold: len(r.spec.Environment.Secrets) > 0,
 	}
@@ -370,7 +396,7 @@ func (r *run) again() error {
 	if err := r.save(session.Phase(r.st.Phase)); err != nil {
 		return err
 	}
-	return r.s.dropRuntime(old)
+	return r.quit(old)
 }
 
 // abandon marks a runtime under which nothing was begun: nothing ever will be.

@@ -81,7 +81,7 @@ func (m *memory) take(e journal.Event) error {
 		err := json.Unmarshal(e.Data, &a)
 		m.answered[a.Permission] = a
 		return err
-	case "runtime_started", "runtime_reused":
+	case "runtime_started", "runtime_reused", "runtime_joined":
 		var data struct{ Runtime string }
 		err := json.Unmarshal(e.Data, &data)
 		m.began[data.Runtime] = true

@@ -37,6 +37,8 @@ func (s *Supervisor) reconcile() error {
 			s.log.Printf("runtime %s: %v", r.ID, err) // the run that names it says so too
 		case err != nil:
 			s.ensure(r.Folder) // it says what is wrong
+		case len(all) == 0: // it was shared, and its last one left
+			s.evictions.Go(func() { s.evict(s.ctx, r.ID) })
 		}
 	}
 	s.work.Go(func() {

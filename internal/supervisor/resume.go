@@ -26,7 +26,7 @@ const adoptLimit = 5 * time.Second
 // resume goes on with an attempt whose runtime has its intent on record. The shim's lock decides between
 // the living and the dead.
 func (r *run) resume(ctx context.Context) (bool, error) {
-	unlock, err := shim.Dead(r.s.dir, r.st.RuntimeID)
+	unlock, err := r.dead()
 	switch {
 	case errors.Is(err, state.ErrLocked):
 		return r.adopt(ctx)
@@ -77,7 +77,7 @@ func (r *run) takeOver(ctx context.Context) (exit *shim.Exit, err error) {
 	if err != nil {
 		return nil, err
 	}
-	control, err := r.greet(ctx, rec.Socket)
+	control, hello, err := r.hold(ctx, rec)
 	if err != nil {
 		return nil, &silence{err}
 	}
@@ -96,12 +96,13 @@ func (r *run) takeOver(ctx context.Context) (exit *shim.Exit, err error) {
 	if !r.kept {
 		_ = control.Deadline(r.spec.Desired.Deadline) // the process may have served another run before
 	}
-	if err := r.catchUp(control.Hello); err != nil {
+	rt.reopen(rec)
+	if err := r.catchUp(hello); err != nil {
 		rt.release()
 		r.rt = nil
 		return nil, err
 	}
-	return control.Hello.Exit, nil
+	return hello.Exit, nil
 }
 
 // recallAnswers brings back which answers count: an earlier supervisor may have died before the agent heard one.

@@ -36,6 +36,10 @@ type run struct {
 	vanished atomic.Bool     // the same, for who looks at it
 	said     *record.Verdict // that is being recorded
 
+	swept   bool   // its process was lost with the shim, and what it had left was ended
+	founds  *hub   // that others find, while the run starts the process that they may share
+	unfound func() // lets go of it
+
 	answers chan question                     // to what the agent asks for
 	steers  chan steering                     // messages for the turn that runs
 	heeds   map[string]chan providers.Steered // by message: who wants to know how it is

@@ -29,6 +29,8 @@ type runtime struct {
 	env      environ.Environment // that the agent was started with
 	tenure   *tenure             // whose it is, as fold.json says
 	shared   bool                // other sessions may have a part in the process
+	left     bool                // the session has left it to them
+	welcomed bool                // others may come into it
 
 	at         journal.Commit // taken in up to here
 	checkpoint int64          // bytes taken in at the last checkpoint
@@ -65,6 +67,7 @@ func (r *run) openRuntime(env environ.Environment) (*runtime, error) {
 	}
 	r.s.settleIn(r.st.Session, env, provider.Stdin)
 	rt := &runtime{r: r, book: b, provider: provider, mask: environ.NewMasker(env.SecretValues()), env: env, resolved: map[string]api.Answered{}}
+	rt.shared = r.founds != nil || r.s.isShared(r.st.RuntimeID)
 	rt.spool(int64(r.s.o.Config.Limits.Spool))
 	rt.at = b.commit(r.st.RuntimeID)
 	rt.partial = rt.at.Out > 0
@@ -115,6 +118,9 @@ func (rt *runtime) restore() error {
 	rt.outbox, rt.tenure = f.Outbox, f.Tenure
 	rt.checkpoint = rt.at.Out + rt.at.Err
 	to := rt.at
+	if rt.shared && f.Version == 0 {
+		to.Out, to.Err = 0, 0 // what is committed is of a part that the session had before, and left
+	}
 	rt.at.Out, rt.at.Err = f.Out, f.Err
 	for stream, end := range map[providers.Stream]int64{providers.Stdout: to.Out, providers.Stderr: to.Err} {
 		if len(f.State) == 0 && f.Version == 0 && rt.provider.Journalled {
@@ -170,6 +176,7 @@ func (rt *runtime) take(stream providers.Stream, end int64, final bool) error {
 			return err
 		}
 		rt.flush()
+		rt.welcome()
 		if err := rt.check(); err != nil {
 			return err
 		}
@@ -212,7 +219,9 @@ func (rt *runtime) foldUpTo(stream providers.Stream, end int64, final bool, size
 		if length == 0 {
 			break
 		}
-		events = append(events, rt.receive(providers.Chunk{Stream: stream, Offset: at + int64(n), Data: rt.mask.Bytes(raw[n : n+length])})...)
+		if line := raw[n : n+length]; !rt.siblings(stream, line) {
+			events = append(events, rt.receive(providers.Chunk{Stream: stream, Offset: at + int64(n), Data: rt.mask.Bytes(line)})...)
+		}
 		n += length
 	}
 	return n, events, nil

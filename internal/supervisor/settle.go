@@ -59,6 +59,7 @@ func (r *run) settleRecorded(exit shim.Exit) (bool, error) {
 // settleLost settles an agent whose shim was killed: what it said is what is in the spool.
 func (r *run) settleLost(v record.Verdict, left []proc.Identity) (bool, error) {
 	r.part()
+	r.swept = true
 	if err := r.reopen(); err != nil {
 		return false, err
 	}
@@ -308,7 +309,7 @@ func (r *run) close(v record.Verdict, text []byte) error {
 	if err := errors.Join(wrote, left); err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
-	r.st.AgentVersion = cmp.Or(about.Version, r.st.AgentVersion)
+	r.st.AgentVersion = cmp.Or(r.rt.version(), r.st.AgentVersion)
 	if u := spend(r.st.Spent, cmp.Or(about.Usage, r.rt.used)); u != (api.Usage{}) {
 		r.st.Usage = &u
 	}
@@ -338,7 +339,7 @@ func (r *run) tidy() {
 	if r.anothers() {
 		return // it is kept, or another's by now
 	}
-	if err := r.s.dropRuntime(r.st.RuntimeID); err != nil {
+	if err := r.quit(r.st.RuntimeID); err != nil {
 		r.s.log.Printf("run %s: %v", r.name(), err)
 	}
 }

@@ -31,6 +31,7 @@ func (s *Supervisor) endAll(ctx context.Context) error {
 		}
 	}
 	s.closeAllKept(ctx)
+	s.evictions.Wait()
 	left := s.endUnsettled(ctx)
 	if err := s.restNoMore(ctx); err != nil {
 		left = append(left, err.Error())

@@ -70,6 +70,7 @@ type Supervisor struct {
 	books    map[string]*book         // by session, those that are open
 	kept     map[string]*keeper       // by session: processes that wait for its next run
 	attends  map[string]presence      // by folder: who will answer what the agent asks for
+	hubs     map[string]*hub          // by runtime: processes that sessions share
 	errands  map[string]*errand       // by workspace: what is being done with it
 	trees    map[string]chan struct{} // by worktree: who is changing it has put something in
 	asks     map[string]string        // by permission: the folder of whose agent asks, from before that is told
@@ -86,6 +87,9 @@ type Supervisor struct {
 	forced   []string // what was ended by force since it was told to stop
 	used     time.Time
 	work     sync.WaitGroup
+
+	// evictions are under way, of shared processes in which nobody has a part any more.
+	evictions sync.WaitGroup
 
 	clients *registry
 }

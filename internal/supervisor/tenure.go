@@ -29,6 +29,9 @@ type tenure struct {
 	Joined  bool       `json:"joined,omitempty"`  // the session came into a process that others had
 }
 
+// joined reports whether the process was there before the session.
+func (t *tenure) joined() bool { return t != nil && t.Joined }
+
 var (
 	// errUnsure says that nobody can tell whose a process is: it may be a run's, or kept.
 	errUnsure = errors.New("whose the process is cannot be read")

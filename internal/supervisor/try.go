@@ -111,7 +111,7 @@ func (r *run) tryAgain(v record.Verdict, n *next, left []proc.Identity) error {
 		return err
 	}
 	crash.At("supervisor.another")
-	return r.s.dropRuntime(old)
+	return r.quit(old)
 }
 
 // noteExit has the session's record know that a process has exited in whose place the run itself has another one.
@@ -166,6 +166,9 @@ func (r *run) exited(left []proc.Identity, more ...string) journal.Event {
 	}
 	if len(left) > 0 {
 		data["left"] = left
+	}
+	if r.rt.left {
+		return event("runtime_left", data)
 	}
 	return event("runtime_exited", data)
 }

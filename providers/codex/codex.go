@@ -24,7 +24,7 @@ const Tested = "0.171.0"
 func Provider() providers.Provider {
 	return providers.Provider{
 		Name: Name, Environment: []string{"CODEX_*", "OPENAI_*"}, Stdin: true, Steers: true, Split: split, New: restore,
-		Owner: owner, Writer: writer,
+		Owner: owner, Roams: roams, Writer: writer,
 		Args: func(more []string) []string { return append([]string{"codex", "app-server"}, more...) },
 	}
 }

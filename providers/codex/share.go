@@ -218,3 +218,10 @@ func outer(line []byte) string {
 	_ = json.Unmarshal(line, &m)
 	return string(m.Params.ThreadID)
 }
+
+// roams says that a thread of an order has the order's directory in whatever server. One that is told to write leaves it
+// out of thread/start: see start.
+func roams(o providers.Order) bool {
+	p, ok := policies[o.Approve]
+	return !ok || p.sandbox == "read-only"
+}
