@@ -94,7 +94,7 @@ func (q asking) about(ctx context.Context, id string, op api.Operation, do func(
 // answer answers what an agent asks. Who may not drive the session may not answer for it.
 func (q asking) answer(ctx context.Context, a api.Answer) (any, error) {
 	folder, _, err := q.s.asked(a.ID)
-	if err != nil {
+	if err != nil && (folder == "" || a.OperationID == "") { // else it may be answered by this very operation
 		return nil, err
 	}
 	st, err := record.StatusOf(q.s.dir, folder)
