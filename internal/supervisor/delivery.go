@@ -132,8 +132,10 @@ func (r *run) reach(ctx context.Context, far func(api.Delivery, *api.WaitingFor)
 	}
 }
 
+// deliveredOrWaits is when a send to an idle session is answered. The conversation that is being opened is no reason to wait
+// for anybody: it comes, or fails (F7).
 func deliveredOrWaits(d api.Delivery, w *api.WaitingFor) bool {
-	return d.HandedOverAt != nil || w != nil
+	return d.HandedOverAt != nil || w != nil && w.Kind != "session"
 }
 
 // untils are what execution/wait may wait for (F6).
