@@ -149,6 +149,8 @@ type Session struct {
 	ArchivedAt *time.Time `json:"archivedAt,omitempty"` // from when on nothing goes on in it
 	// Leases are its clients'. Executions in the queue hold it too.
 	Leases session.Leases `json:"leases,omitempty"`
+	// Changed is the last change of them: killed before it was in the journal, it is told by who comes next.
+	Changed []LeaseChange `json:"changed,omitempty"`
 	// Template is what its messages are made from, of a session that was created over the socket.
 	Template *Spec `json:"template,omitempty"`
 	// Exited is the last runtime whose exit has raised the fence: no repeat raises it again.
@@ -161,6 +163,14 @@ type Session struct {
 	Openings int             `json:"openings,omitempty"`
 	Policy   session.Policy  `json:"policy,omitempty"` // of restarts; "": on-crash
 	Restart  session.Restart `json:"restart,omitzero"`
+}
+
+// LeaseChange is a change of the leases, as lease_changed tells it: taken or given_back.
+type LeaseChange struct {
+	Change  string         `json:"change"`
+	Lease   session.Lease  `json:"lease"`
+	Evicted session.Leases `json:"evicted,omitempty"` // by a lease that was taken over
+	At      time.Time      `json:"at"`
 }
 
 // Join notes that an execution is one of the session's.

@@ -116,8 +116,10 @@ func (s *Supervisor) convene(ctx context.Context, d *desk, client, operation str
 	if err != nil {
 		return effect{}, err
 	}
+	if was, held := sess.Leases.Of(client); held { // killed before it was answered
+		lease = was
+	}
 	e := effect{late: true, then: func(ctx context.Context, _ any) (any, error) { return s.convened(ctx, d, r, lease) }}
-	e.events = append(e.events, leaseChanged("taken", lease, sess.Fence, nil))
 	return e, nil
 }
 
@@ -133,6 +135,7 @@ func (s *Supervisor) found(ctx context.Context, d *desk, lease session.Lease, sp
 	if err != nil {
 		return sess, err
 	}
+	var taken []record.LeaseChange
 	err = state.Update(ctx, s.dir, record.SessionFile(d.id), func(r *record.Session) error {
 		if r.Version == 0 {
 			*r = record.Session{
@@ -142,10 +145,15 @@ func (s *Supervisor) found(ctx context.Context, d *desk, lease session.Lease, sp
 		}
 		if len(r.Leases) == 0 { // it is new, or could not be opened before
 			r.Leases, r.Openings = session.Leases{lease}, r.Openings+1
+			taken = []record.LeaseChange{{Change: leaseTaken, Lease: lease, At: lease.Since}}
+			d.changed(r, taken)
 		}
 		sess = *r
 		return nil
 	})
+	if err == nil {
+		d.owed = append(d.owed, taken...)
+	}
 	return sess, err
 }
 
@@ -191,11 +199,10 @@ func (s *Supervisor) forsake(d *desk, client string) error {
 		return err
 	}
 	defer release()
-	_, events, err := s.dropLeases(s.ctx, d, client)
-	if err != nil || len(events) == 0 {
+	if _, err := s.dropLeases(s.ctx, d, client); err != nil {
 		return err
 	}
-	return d.append(events...)
+	return d.tellEvents(nil)
 }
 
 // operationID is one for what comes without.

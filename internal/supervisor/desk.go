@@ -25,8 +25,9 @@ type desk struct {
 	flight  map[string]chan struct{} // by operation: closed once it was answered
 
 	// Guarded by the turn.
-	book     *book             // nil while it is closed
-	receipts *session.Receipts // nil until they are needed
+	book     *book                // nil while it is closed
+	receipts *session.Receipts    // nil until they are needed
+	owed     []record.LeaseChange // on record, and not in the journal
 }
 
 // pending is a client's operation that has not been answered.
@@ -83,10 +84,18 @@ func (d *desk) open() (err error) {
 			return err
 		}
 	}
-	if d.receipts == nil {
-		d.receipts, err = d.s.readReceipts(d.id, time.Now())
+	if d.receipts != nil {
+		return nil
 	}
-	return err
+	receipts, err := d.s.readReceipts(d.id, time.Now())
+	if err != nil {
+		return err
+	}
+	if err := d.recall(); err != nil {
+		return err
+	}
+	d.receipts = receipts
+	return nil
 }
 
 // come notes that a client has begun an operation. What becomes of it while another of his is pending in the session is

@@ -12,7 +12,6 @@ import (
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
-	"github.com/pintle/pintle/state/journal"
 )
 
 // A lease is on record in session.json before it counts, and the client's own record names the session before that, so that
@@ -62,29 +61,24 @@ func (s *Supervisor) attach(ctx context.Context, d *desk, client string, a api.A
 	}
 	crash.At("supervisor.client_noted")
 	ask := session.Ask{Client: client, Mode: mode, TakeOver: a.TakeOver, At: time.Now().UTC(), Operation: a.OperationID}
-	got, sess, freed, err := s.lease(ctx, d, ask)
+	got, sess, err := s.lease(ctx, d, ask)
 	if err != nil {
 		return effect{}, err
 	}
 	crash.At("supervisor.leased")
 	d.mirror(sess.Leases)
-	e := effect{answer: api.Attached{Session: d.id, Lease: s.leaseOf(got.Lease), Fence: sess.Fence, State: stateOf(sess), LastSeq: s.lastSequence(d.id)}}
-	for _, l := range freed {
-		e.events = append(e.events, leaseChanged("given_back", l, sess.Fence, nil))
-	}
-	if again := a.OperationID != "" && got.Lease.Operation == a.OperationID; got.Changed || again { // again: killed before it was told
-		e.events, e.evicted = append(e.events, leaseChanged("taken", got.Lease, sess.Fence, got.Evicted)), got.Evicted
-	}
-	return e, nil
+	answer := api.Attached{Session: d.id, Lease: s.leaseOf(got.Lease), Fence: sess.Fence, State: stateOf(sess), LastSeq: s.lastSequence(d.id)}
+	return effect{answer: answer}, nil
 }
 
 // lease writes a lease, and takes out those that are void, which were freed by that.
-func (s *Supervisor) lease(ctx context.Context, d *desk, ask session.Ask) (got session.Attachment, sess record.Session, freed []session.Lease, err error) {
+func (s *Supervisor) lease(ctx context.Context, d *desk, ask session.Ask) (got session.Attachment, sess record.Session, err error) {
 	busy, err := d.busy()
 	if err != nil {
-		return got, sess, nil, err
+		return got, sess, err
 	}
 	void := d.voided()
+	var changes []record.LeaseChange
 	err = d.change(ctx, func(r *record.Session) error {
 		if r.ArchivedAt != nil {
 			return archivedSession(*r)
@@ -96,7 +90,11 @@ func (s *Supervisor) lease(ctx context.Context, d *desk, ask session.Ask) (got s
 		if got, refusal = without(r.Leases, void).Attach(ask, busy(*r)); refusal != nil {
 			return d.owned(refusal)
 		}
-		freed = slices.DeleteFunc(slices.Clone(r.Leases), func(l session.Lease) bool { return !void[l.Client] })
+		changes = givenBack(only(r.Leases, void))
+		if got.Changed {
+			changes = append(changes, record.LeaseChange{Change: leaseTaken, Lease: got.Lease, Evicted: got.Evicted, At: ask.At})
+		}
+		d.changed(r, changes)
 		if r.Leases = got.Leases; got.Bumps {
 			r.Fence++
 		}
@@ -104,52 +102,34 @@ func (s *Supervisor) lease(ctx context.Context, d *desk, ask session.Ask) (got s
 		return nil
 	})
 	if err == nil {
+		d.owed = append(d.owed, changes...)
 		d.clean(void)
 	}
-	return got, sess, freed, err
-}
-
-func leaseChanged(what string, l session.Lease, fence int64, evicted []session.Lease) journal.Event {
-	data := map[string]any{"change": what, "client": l.Client, "mode": l.Mode, "fence": fence}
-	if len(evicted) > 0 {
-		data["evicted"] = evicted
-	}
-	return event("lease_changed", data)
-}
-
-// tellEvicted tells those whose leases were taken over and who have not subscribed (L9).
-func (s *Supervisor) tellEvicted(e journal.Event, evicted []session.Lease) {
-	e.Commit = nil
-	for _, l := range evicted {
-		for _, p := range s.clients.peersOf(l.Client) {
-			if !slices.Contains(s.feeds.sessions(p), e.Session) {
-				_ = p.Notify(api.NotifyEvent, e) // who does not read is told by the refusal of what he sends
-			}
-		}
-	}
+	return got, sess, err
 }
 
 // detach gives a client's lease back. If that cannot be recorded the client has none any more all the same, and whoever comes
 // next finishes it (L4).
 func (s *Supervisor) detach(ctx context.Context, d *desk, client string) (effect, error) {
-	sess, events, err := s.dropLeases(ctx, d, client)
+	sess, err := s.dropLeases(ctx, d, client)
 	if err != nil {
 		return effect{}, err
 	}
-	return effect{answer: api.Detached{Session: d.id, Fence: sess.Fence}, events: events}, nil
+	return effect{answer: api.Detached{Session: d.id, Fence: sess.Fence}}, nil
 }
 
 // dropLeases removes the leases of clients. The desk's turn is held.
-func (s *Supervisor) dropLeases(ctx context.Context, d *desk, clients ...string) (sess record.Session, events []journal.Event, err error) {
+func (s *Supervisor) dropLeases(ctx context.Context, d *desk, clients ...string) (sess record.Session, err error) {
 	gone := map[string]bool{}
 	for _, c := range clients {
 		gone[c] = true
 	}
 	void := d.voided()
 	maps.Copy(void, gone)
-	var had []session.Lease
+	var changes []record.LeaseChange
 	err = d.change(ctx, func(r *record.Session) error {
-		had = slices.DeleteFunc(slices.Clone(r.Leases), func(l session.Lease) bool { return !void[l.Client] })
+		changes = givenBack(only(r.Leases, void))
+		d.changed(r, changes)
 		if r.Leases = without(r.Leases, void); len(r.Leases) == 0 {
 			r.Restart = r.Restart.Released()
 		}
@@ -158,21 +138,24 @@ func (s *Supervisor) dropLeases(ctx context.Context, d *desk, clients ...string)
 	})
 	if err != nil {
 		d.disown(clients)
-		return sess, nil, err
+		return sess, err
 	}
 	crash.At("supervisor.unleased")
+	d.owed = append(d.owed, changes...)
 	d.mirror(sess.Leases)
 	d.clean(void)
-	for _, l := range had {
-		events = append(events, leaseChanged("given_back", l, sess.Fence, nil))
-	}
 	for client := range gone {
 		if err := s.clients.forget(ctx, client, d.id); err != nil {
 			s.log.Printf("client %s: %v", client, err) // it is looked for in vain at its end
 		}
 	}
 	s.letGo(d.id)
-	return sess, events, nil
+	return sess, nil
+}
+
+// only is the leases of some clients.
+func only(leases session.Leases, clients map[string]bool) session.Leases {
+	return slices.DeleteFunc(slices.Clone(leases), func(l session.Lease) bool { return !clients[l.Client] })
 }
 
 // without is the leases but for those of some clients.
@@ -206,17 +189,16 @@ func (s *Supervisor) freeSession(ctx context.Context, client, id string) error {
 		return err
 	}
 	defer release()
-	_, events, err := s.dropLeases(ctx, d, client)
-	if api.CodeOf(err) == api.CodeNotFound {
+	if _, err := d.read(); api.CodeOf(err) == api.CodeNotFound {
 		return nil // it was not made
-	}
-	if err != nil || len(events) == 0 {
-		return err
 	}
 	if err := d.open(); err != nil {
 		return err
 	}
-	return d.append(events...)
+	if _, err := s.dropLeases(ctx, d, client); err != nil {
+		return err
+	}
+	return d.tellEvents(nil)
 }
 
 // busy tells which executions hold the session: those in its queue, from the first on that has not ended. Who waits behind

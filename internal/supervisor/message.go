@@ -148,6 +148,9 @@ func (s *Supervisor) reserveTurn(ctx context.Context, d *desk, client string, sp
 		if ok, why := r.Restart.MayStart(); !ok {
 			return parkedError(d.id, why)
 		}
+		if len(d.owed) == 0 {
+			r.Changed = nil // it is in the journal
+		}
 		others := busy(*r)
 		idle = len(others) == 0
 		if spec.When == whenSteer {

@@ -31,8 +31,6 @@ type effect struct {
 	events []journal.Event
 	then   func(ctx context.Context, answer any) (any, error)
 	late   bool // the answer is known, and recorded, after that
-	// evicted are those who are to be told of the last event.
-	evicted []session.Lease
 }
 
 // operationLimit is how long an operation may take that waits for nothing but records (L8).
@@ -179,12 +177,27 @@ func (d *desk) refused(err error, sess record.Session) error {
 	return err
 }
 
-// tellEvents puts events into the journal of a session, which may have just been made.
+// tellEvents puts events into the journal of a session, which may have just been made, behind what is owed.
 func (d *desk) tellEvents(events []journal.Event) error {
 	if err := d.open(); err != nil {
 		return err
 	}
-	return d.append(events...)
+	sess, err := d.read()
+	if err != nil {
+		return err
+	}
+	events = append(d.events(sess.Fence), events...)
+	for i := range events {
+		events[i].Session, events[i].Fence = d.id, sess.Fence
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	if err := d.book.append(events, journal.Commit{}, true); err != nil {
+		return err
+	}
+	d.settle(events)
+	return nil
 }
 
 // tell puts the events of an operation and its receipt into the journal, in one append.
@@ -207,9 +220,6 @@ func (d *desk) tell(o operation, e effect) error {
 	if err := d.tellEvents(events); err != nil {
 		return err
 	}
-	if len(e.evicted) > 0 {
-		d.s.tellEvicted(events[len(e.events)-1], e.evicted)
-	}
 	if o.OperationID != "" {
 		d.receipts.Add(receipt)
 	}
@@ -218,21 +228,6 @@ func (d *desk) tell(o operation, e effect) error {
 
 // receiptEvent is the type of a receipt in the journal.
 const receiptEvent = "receipt"
-
-// append puts events into the session's journal, durably.
-func (d *desk) append(events ...journal.Event) error {
-	if len(events) == 0 {
-		return nil
-	}
-	sess, err := d.read()
-	if err != nil {
-		return err
-	}
-	for i := range events {
-		events[i].Session, events[i].Fence = d.id, sess.Fence
-	}
-	return d.book.append(events, journal.Commit{}, true)
-}
 
 // replayed is the error of a receipt, if that is one of a refusal.
 func replayed(r *session.Receipt) error {
