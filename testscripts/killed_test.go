@@ -160,7 +160,10 @@ func (s *stage) done(d chapter, at func(made bool)) string {
 
 // outcome is all that counts of how a session is.
 func (s *stage) outcome(id string) string {
-	prompts := s.prompted()
+	var prompts []string
+	if s.lines("prompts") > 0 {
+		prompts = s.prompted()
+	}
 	slices.Sort(prompts)
 	all := []string{fmt.Sprint(prompts, s.lines("launches"), s.lines("steers"), s.lines("overlaps")), fmt.Sprintf("%q", s.leaseChanges(id))}
 	for _, kind := range []string{"message_stored", "message_handed_over", "message_confirmed", "message_steered", "turn_started", "turn_ended", "session_opened", "receipt"} {
