@@ -213,6 +213,31 @@ func TestOwnership_SixStates(t *testing.T) {
 	s.quiet()
 }
 
+// Whoever has not started the agent tells a conflict too, if its environment is known.
+func TestOwnership_ConflictedUnderAnotherSupervisor(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "")
+	s.serving()
+	a := s.join("a")
+	locks := filepath.Join(s.dir, ".codex", "thread-writer-locks")
+	if err := os.MkdirAll(locks, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	sess := a.openAs("on-demand")
+	sent, _ := a.send(sess.ID, "say one")
+	call[api.Controlled](a, api.MethodStop, api.Control{ID: sent.Execution})
+	other := s.locking(filepath.Join(locks, "T1.lock"))
+	a.owned(sess.ID, "conflicted")
+	a.again()
+	if now := a.owned(sess.ID, "conflicted"); now.Ownership.Next != "pintle recover "+sess.ID+" --probe" {
+		t.Errorf("it is %+v", now.Ownership)
+	}
+	_ = other.Process.Kill()
+	a.owned(sess.ID, "free")
+	a.detach(sess.ID)
+	s.quiet()
+}
+
 // locking holds a lock until it is killed.
 func (s *stage) locking(file string) *exec.Cmd {
 	s.t.Helper()

@@ -45,7 +45,7 @@ func (r *run) begin(ctx context.Context) (bool, error) {
 	}
 	r.fresh = false
 	env, missing := r.environment()
-	if len(missing) > 0 && r.opens() { // who knew them is dead: a message that brings them starts the process
+	if len(missing) > 0 && r.reopens() { // who knew them is dead: a message that brings them starts the process
 		return r.settleUnstarted(session.Ending{}, cause(needsEnv, fmt.Sprintf("the values of %v are on no record", missing)))
 	}
 	if len(missing) > 0 {

@@ -33,6 +33,16 @@ func (r *run) needless() bool {
 	return err == nil && !slices.ContainsFunc(sess.Queue, func(t record.Turn) bool { return t.Folder != r.folder })
 }
 
+// reopens reports whether it is an opening of a session that was open before: not of one that is being made, whose maker comes
+// again if he was not answered.
+func (r *run) reopens() bool {
+	if !r.opens() {
+		return false
+	}
+	sess, err := state.Read[record.Session](r.s.dir, record.SessionFile(r.st.Session))
+	return err == nil && sess.Conversation+sess.Opened != ""
+}
+
 // ours reports whether pintle gave it to itself.
 func (r *run) ours() bool { return r.opens() || r.spec.Chore != nil }
 

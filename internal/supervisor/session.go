@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pintle/pintle/internal/environ"
 	"github.com/pintle/pintle/internal/proc"
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
@@ -172,9 +173,7 @@ func (s *Supervisor) ownership(sess record.Session) api.Ownership {
 // not tell.
 func (s *Supervisor) otherWriter(sess record.Session) string {
 	p := s.o.Providers[sess.Provider]
-	s.mu.Lock()
-	env, ok := s.homes[sess.ID]
-	s.mu.Unlock()
+	env, ok := s.homeOf(sess)
 	if sess.Conversation == "" || p.Writer == nil || !ok {
 		return ""
 	}
@@ -191,6 +190,18 @@ func (s *Supervisor) otherWriter(sess record.Session) string {
 		}
 	}
 	return ""
+}
+
+// homeOf is the environment of a session's agent, as far as it is known.
+func (s *Supervisor) homeOf(sess record.Session) (env environ.Environment, ok bool) {
+	s.mu.Lock()
+	env, ok = s.homes[sess.ID]
+	s.mu.Unlock()
+	if !ok && sess.Template != nil {
+		env.Vars = sess.Template.Environment.Values
+		ok = len(env.Lacks(sess.Template.Environment.Names)) == 0
+	}
+	return env, ok
 }
 
 func writerName(p proc.Identity) string { return fmt.Sprintf("process %d has its conversation", p.PID) }
