@@ -341,10 +341,10 @@ func TestR2_TheEnvironmentIsNotKnownAnyMore(t *testing.T) {
 		t.Errorf("it is %+v, %+v", now, now.Restart)
 	}
 	waits := a.post(sess.ID, "say two")
-	a.wait(waits.Execution)
-	if e := call[api.Execution](a, api.MethodGet, api.Target{ID: waits.Execution}); e.WaitingFor == nil || e.WaitingFor.Kind != "needs_env" {
-		t.Errorf("it waits for %+v", e.WaitingFor)
-	}
+	s.until("it waits for its environment", func() bool {
+		e := call[api.Execution](a, api.MethodGet, api.Target{ID: waits.Execution})
+		return e.WaitingFor != nil && e.WaitingFor.Kind == "needs_env"
+	})
 	call[api.Controlled](a, api.MethodStop, api.Control{ID: waits.Execution})
 	m := api.Send{Operation: operation(), Session: sess.ID, Text: "env GADGET", Environment: c.Environment}
 	sent := call[api.Sent](a, api.MethodSessSend, m)
