@@ -24,7 +24,7 @@ var arrows = map[string]struct {
 }{
 	"cmd/pintle": {[]string{"internal/config", "internal/crash", "internal/environ", "internal/proc", "internal/record", "internal/session",
 		"internal/shim", "internal/supervisor", "providers", "providers/*", "rpc", "rpc/api", "state", "state/journal", "worktree",
-		"github.com/alecthomas/kong", "github.com/google/renameio/v2", "golang.org/x/sys/*"},
+		"github.com/alecthomas/kong", "github.com/google/renameio/v2", "golang.org/x/sys/*", "golang.org/x/term"},
 		"the verbs tie all together; heavy dependencies stay out of the base binary"},
 	"internal/config":    {[]string{"github.com/BurntSushi/toml"}, "files and the environment come in, values go out"},
 	"internal/crash":     {nil, "is compiled into everything"},

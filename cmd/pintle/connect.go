@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -84,8 +85,13 @@ func (a *app) need(id string) (*state.Dir, error) {
 	return d, err
 }
 
-// dial connects to a supervisor that is running, and says hello.
+// dial connects to a supervisor that is running, as a client that does not come back.
 func dial(ctx context.Context, d *state.Dir) (*rpc.Client, api.Welcome, error) {
+	return dialAs(ctx, d, api.Hello{Client: clientID(), GraceMs: new(int64)}, nil)
+}
+
+// dialAs connects to a supervisor that is running, and says hello.
+func dialAs(ctx context.Context, d *state.Dir, hello api.Hello, told func(string, json.RawMessage)) (*rpc.Client, api.Welcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, helloLimit)
 	defer cancel()
 	var w api.Welcome
@@ -97,11 +103,9 @@ func dial(ctx context.Context, d *state.Dir) (*rpc.Client, api.Welcome, error) {
 	if err != nil {
 		return nil, w, err
 	}
-	c := rpc.NewClient(conn, nil)
-	err = c.Call(ctx, api.MethodHello, api.Hello{
-		Protocol: api.ProtocolVersion, Client: clientID(), Version: Version, GraceMs: new(int64), // it does not come back
-	}, &w)
-	if err != nil {
+	c := rpc.NewClient(conn, told)
+	hello.Protocol, hello.Version = api.ProtocolVersion, Version
+	if err := c.Call(ctx, api.MethodHello, hello, &w); err != nil {
 		c.Close()
 		return nil, w, err
 	}
@@ -137,6 +141,14 @@ func supervisorOf(d *state.Dir) (supervisor.Record, error) {
 // reach connects to the supervisor and starts one if none answers. However many verbs do so at once, the
 // holder of the start lock starts it, and the others find it.
 func (a *app) reach(ctx context.Context, d *state.Dir) (*rpc.Client, error) {
+	c, _, err := a.reachAs(ctx, d, dial)
+	return c, err
+}
+
+// dialer connects as somebody.
+type dialer func(context.Context, *state.Dir) (*rpc.Client, api.Welcome, error)
+
+func (a *app) reachAs(ctx context.Context, d *state.Dir, dial dialer) (*rpc.Client, api.Welcome, error) {
 	limited, cancel := context.WithTimeout(ctx, reachLimit)
 	defer cancel()
 	for delay := retryReach; ; delay = min(2*delay, retryMost) {
@@ -145,22 +157,22 @@ func (a *app) reach(ctx context.Context, d *state.Dir) (*rpc.Client, error) {
 			err = a.replace(limited, c)
 		}
 		if err == nil {
-			return c, nil
+			return c, w, nil
 		}
 		if errors.Is(err, rpc.ErrDirectory) {
-			return nil, api.E(api.CodeNotOurs, "%w", err)
+			return nil, w, api.E(api.CodeNotOurs, "%w", err)
 		}
 		if limited.Err() == nil {
 			if failed := a.start(limited, d); failed != nil && limited.Err() == nil {
-				return nil, failed
+				return nil, w, failed
 			}
 			pause(limited, delay)
 		}
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return nil, w, ctx.Err()
 		}
 		if limited.Err() != nil {
-			return nil, unreachable(d, err)
+			return nil, w, unreachable(d, err)
 		}
 	}
 }

@@ -40,6 +40,7 @@ func verbs() []verb {
 	return []verb{
 		{"run", func() any { return &runVerb{} }, "Give an order, once: run a prompt or a command and wait for its result."},
 		{"send", func() any { return &sendVerb{} }, "Give a session's agent its next prompt, once."},
+		{"attach", func() any { return &attachVerb{} }, "See a session live, and talk to its agent."},
 		{"approvals", func() any { return &approvalsVerb{} }, "List what agents ask for and nobody has answered."},
 		{"allow", func() any { return &allowVerb{} }, "Allow what an agent asks for."},
 		{"deny", func() any { return &denyVerb{} }, "Refuse an agent what it asks for."},

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/state/journal"
+)
+
+// view shows what happens in a session at a terminal, briefly. What an agent says is the agent's: none of it speaks to the
+// terminal.
+type view struct {
+	t      *attachment
+	out    io.Writer
+	talk   talk
+	steers map[string]bool // executions that have no turn of their own
+}
+
+func newView(t *attachment) *view {
+	return &view{t: t, out: t.a.stdout, talk: talk{spoken: true}, steers: map[string]bool{}}
+}
+
+// flush ends the line of what an agent said, before something else is shown.
+func (v *view) flush() {
+	if w, ok := v.out.(*whole); ok {
+		_ = w.end()
+	}
+}
+
+// show shows an event.
+func (v *view) show(e journal.Event) error {
+	if e.Type == "agent_message_chunk" {
+		said, _, err := session.Heard(e.Data)
+		if err != nil {
+			return fmt.Errorf("event %d: %w", e.Seq, err)
+		}
+		if v.talk.turns(e) {
+			v.flush()
+		}
+		_, err = io.WriteString(v.out, legible(string(said)))
+		return err
+	}
+	if text := v.line(e); text != "" {
+		v.flush()
+		_, err := io.WriteString(v.out, legible(text)+"\n")
+		v.flush()
+		return err
+	}
+	return nil
+}
+
+// line is what an event is shown as; "" for most.
+func (v *view) line(e journal.Event) string {
+	switch e.Type {
+	case "user_message_chunk":
+		return v.told(e)
+	case "message_stored":
+		return v.stored(e)
+	case "turn_ended":
+		if v.steers[e.Execution] && session.Outcome(endOf(e)) == session.Completed {
+			return "" // it is a part of another turn
+		}
+	case "permission_requested":
+		p, err := requested(e)
+		if err == nil {
+			return fmt.Sprintf("-- %s asks %s: /allow %s, or /deny %s", v.t.talk.Provider, asks(p.Title, p.Reason), p.ID, p.ID)
+		}
+	case "permission_resolved":
+		r, err := resolved(e)
+		if err == nil {
+			return "-- " + verdict(r.Decision, r.By)
+		}
+	case "lease_changed":
+		return v.leased(e)
+	case "runtime_started":
+		return "-- the agent's process was started"
+	case "runtime_exited":
+		return "-- the agent's process has ended"
+	case "recovery_scheduled", "conversation_replaced":
+		return "-- " + news(e)
+	}
+	return done(e)
+}
+
+func endOf(e journal.Event) string {
+	var data struct{ Outcome string }
+	_ = json.Unmarshal(e.Data, &data)
+	return data.Outcome
+}
+
+// told is what the agent was told, unless it was typed here.
+func (v *view) told(e journal.Event) string {
+	if _, own := v.t.own[e.Execution]; own {
+		return ""
+	}
+	said, _, _ := session.Heard(e.Data)
+	text := quote(string(said))
+	return text[:len(text)-1]
+}
+
+// stored is that somebody else has sent a message.
+func (v *view) stored(e journal.Event) string {
+	var data struct{ When, Client string }
+	_ = json.Unmarshal(e.Data, &data)
+	v.steers[e.Execution] = data.When == "steer"
+	if _, own := v.t.own[e.Execution]; own {
+		return ""
+	}
+	return fmt.Sprintf("-- %s has sent a message (%s)", record.Quote(data.Client), data.When)
+}
+
+// leased is how others hold the session.
+func (v *view) leased(e journal.Event) string {
+	var change leaseChange
+	if json.Unmarshal(e.Data, &change) != nil || change.Client == v.t.link.hello.Client {
+		return ""
+	}
+	who := record.Quote(change.Client)
+	switch {
+	case change.Change == "given_back":
+		return "-- " + who + " has left"
+	case len(change.Evicted) > 0:
+		return "-- " + who + " has taken the session over, " + change.Mode
+	}
+	return "-- " + who + " has come, " + change.Mode
+}
+
+// legible is what somebody else wrote, as it is shown above a line that is being typed.
+func legible(s string) string { return mute(strings.ReplaceAll(s, "\t", "    ")) }
