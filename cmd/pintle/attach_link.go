@@ -212,12 +212,18 @@ func (l *link) current() (*rpc.Client, <-chan struct{}) {
 	return l.c, l.was
 }
 
-// call makes a request, over as many connections as it takes.
+// call makes a request, over as many connections as it takes. While another operation of the client's is pending, an
+// interrupt say, it is made again.
 func (l *link) call(ctx context.Context, method string, params, result any) error {
 	for {
 		c, was := l.current()
 		if c != nil {
-			if err := c.Call(ctx, method, params, result); !broken(err) || ctx.Err() != nil {
+			err := c.Call(ctx, method, params, result)
+			if err != nil && ctx.Err() == nil && api.CodeOf(err) == api.CodeBusy && api.As(err).Retryable {
+				pause(ctx, retryMost)
+				continue
+			}
+			if !broken(err) || ctx.Err() != nil {
 				return err
 			}
 		}

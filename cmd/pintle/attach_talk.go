@@ -214,12 +214,13 @@ func (t *attachment) answer(ctx context.Context, id, decision string) {
 	t.work <- func() {
 		a := api.Answer{Operation: api.Operation{OperationID: operationID()}, ID: id, Decision: decision, By: by}
 		err := t.link.call(ctx, api.MethodAnswer, a, nil)
+		if err == nil {
+			return
+		}
 		if w, late := winner(err); late {
 			err = beaten(w, err)
 		}
-		if err != nil {
-			t.link.tell(ctx, notice{text: oneLine(typed(err).Message)})
-		}
+		t.link.tell(ctx, notice{text: oneLine(typed(err).Message)})
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -45,6 +44,7 @@ func linesOf(in io.Reader) <-chan line {
 type tty struct {
 	t       *attachment
 	screen  *term.Terminal
+	above   *whole
 	was     *term.State
 	resized chan os.Signal
 	mu      sync.Mutex
@@ -70,8 +70,8 @@ func sit(t *attachment) (*tty, error) {
 			y.size()
 		}
 	}()
-	whole := &whole{out: y.screen, width: y.columns}
-	t.a.stdout, t.a.stderr = whole, whole
+	y.above = &whole{out: y.screen, width: y.columns}
+	t.a.stdout, t.a.stderr = y.above, y.above
 	t.lines = y.read()
 	return y, nil
 }
@@ -111,6 +111,7 @@ func (y *tty) read() <-chan line {
 			if err != nil && !errors.Is(err, term.ErrPasteIndicator) {
 				return // Ctrl-D, or the terminal has gone
 			}
+			y.above.end() // the line that was typed is the line above now
 			lines <- line{text: text}
 		}
 	}()
@@ -144,40 +145,67 @@ func (y *tty) leave() {
 	_, _ = io.WriteString(os.Stdout, "\r\x1b[K")
 }
 
-// whole writes whole lines: the line that is being typed stands below them. One that grows longer than the terminal is wide
-// is broken where there is a blank.
+// whole has what is written stand above the line that is being typed, which is written anew below it each time. So a line
+// that has not ended is ended all the same, and when more of it comes it is written once more, in its place.
 type whole struct {
 	out   io.Writer
 	width func() int
 	mu    sync.Mutex
-	rest  string
+	rest  string // a line that has not ended
+	shown bool   // it is the line above
 }
 
 func (w *whole) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.rest += string(b)
-	i := strings.LastIndexByte(w.rest, '\n') + 1
-	if most := w.width() - 1; i == 0 && utf8.RuneCountInString(w.rest) > most {
-		i = strings.LastIndexByte(w.rest, ' ') + 1
+	var out strings.Builder
+	if w.shown {
+		out.WriteString(anew)
 	}
-	return len(b), w.put(i)
+	ended := w.rest + string(b)
+	i := strings.LastIndexByte(ended, '\n') + 1
+	out.WriteString(ended[:i])
+	w.rest = ended[i:]
+	for n := fitting(w.rest, w.width()-1); n < len(w.rest); n = fitting(w.rest, w.width()-1) {
+		out.WriteString(strings.TrimSuffix(w.rest[:n], " ") + "\n") // it would be no single line to be written once more
+		w.rest = w.rest[n:]
+	}
+	if w.shown = w.rest != ""; w.shown {
+		out.WriteString(w.rest + "\n")
+	}
+	_, err := io.WriteString(w.out, out.String())
+	return len(b), err
 }
 
-// put writes so much of what is there, as lines.
-func (w *whole) put(n int) error {
-	if n == 0 {
-		return nil
+// anew goes back to the beginning of the line above, and clears it.
+const anew = "\x1b[A\r\x1b[K"
+
+// fitting is how many bytes of a line fit into so many columns, up to a blank if there is one.
+func fitting(s string, columns int) int {
+	at := 0
+	for i, r := range s {
+		if columns--; r >= firstWide {
+			columns--
+		}
+		if columns < 0 && i > 0 {
+			if at > 0 {
+				return at
+			}
+			return i
+		}
+		if r == ' ' {
+			at = i + 1
+		}
 	}
-	text := w.rest[:n]
-	w.rest = w.rest[n:]
-	_, err := io.WriteString(w.out, strings.TrimSuffix(strings.TrimSuffix(text, "\n"), " ")+"\n")
-	return err
+	return len(s)
 }
 
-// end ends the line that was begun.
-func (w *whole) end() error {
+// firstWide is where characters begin that may be two columns wide. To take a narrow one for wide only breaks a line early.
+const firstWide = 0x1100
+
+// end has what comes begin another line.
+func (w *whole) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.put(len(w.rest))
+	w.rest, w.shown = "", false
 }

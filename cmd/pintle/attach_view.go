@@ -27,7 +27,7 @@ func newView(t *attachment) *view {
 // flush ends the line of what an agent said, before something else is shown.
 func (v *view) flush() {
 	if w, ok := v.out.(*whole); ok {
-		_ = w.end()
+		w.end()
 	}
 }
 

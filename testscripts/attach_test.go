@@ -1,0 +1,164 @@
+package testscripts
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pintle/pintle/rpc/api"
+)
+
+// sitDown attaches at a terminal to the session of a run that has said one.
+func (s *stage) sitDown(args ...string) *seat {
+	s.t.Helper()
+	s.verb("run", "--id", "k", "-a", "codex", "say one")
+	p := seated(s, s.command(append([]string{"attach", "k"}, args...)...))
+	p.shows("pintle: attached to s-", 1)
+	return p
+}
+
+// id is that of the session of a run.
+func (s *stage) sessionOf(key string) string {
+	s.t.Helper()
+	out, _ := s.quietly("show", "--field", "session", key)
+	return strings.TrimSpace(out)
+}
+
+// touch makes a file for which the agent waits.
+func (s *stage) there(name string) {
+	s.t.Helper()
+	if err := os.WriteFile(filepath.Join(s.work, name), nil, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// What was said last is shown, a line that is typed is a message, and Ctrl-D leaves: the lease is gone, the session goes on.
+func TestAttach_TypedLinesAreMessages(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "")
+	p := s.sitDown()
+	p.shows("> say one\none\n", 1)
+	p.types("say two; tool ls -l; say three\r")
+	p.shows("\ntwo\n", 1)
+	p.shows("* ls -l\n", 1)
+	p.shows("\nthree\n", 1)
+	p.shows("-- completed\n", 2)
+	p.types("//no command\r")
+	p.shows("said 3\n", 1)
+	p.types("/help\r")
+	p.shows("Ctrl-C interrupts the turn, Ctrl-D leaves", 1)
+	p.types("/nothing\r")
+	p.shows("pintle: /nothing is no command", 1)
+	p.types("\x04")
+	p.leaves(0)
+	if got := s.join("a"); len(call[api.Session](got, api.MethodSessGet, api.SessionTarget{Session: "k"}).Leases) != 0 {
+		t.Error("the lease is still there")
+	}
+	if data, _ := os.ReadFile(filepath.Join(s.work, "prompts")); !strings.HasSuffix(string(data), "\"/no command\"\n") {
+		t.Errorf("prompts: %s", data)
+	}
+	s.quiet()
+}
+
+// What comes is written above the line that is being typed, which stays as it is.
+func TestAttach_WhatComesDoesNotGarbleTheLine(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "")
+	p := s.sitDown()
+	p.types("hold go; say two\r")
+	s.until("the turn runs", func() bool { return exists(filepath.Join(s.work, "busy")) })
+	p.types("say th")
+	p.shows("say th", 1)
+	s.there("go")
+	p.shows("two\n-- completed\n> say th", 1)
+	p.types("ree\r")
+	p.shows("\nthree\n", 1)
+	p.types("\x04")
+	p.leaves(0)
+	s.quiet()
+}
+
+// The first Ctrl-C interrupts the turn that runs, a second one at once leaves.
+func TestAttach_CtrlCInterruptsTheTurn(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "")
+	p := s.sitDown()
+	p.types("hold never\r")
+	s.until("the turn runs", func() bool { return exists(filepath.Join(s.work, "busy")) })
+	p.types("\x03")
+	p.shows("-- cancelled", 1)
+	p.types("say two\r")
+	p.shows("\ntwo\n", 1)
+	p.types("\x03\x03")
+	p.leaves(130)
+	s.quiet()
+}
+
+// What is asked is answered there, and a message goes into the turn that runs.
+func TestAttach_AnswersAndSteers(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "")
+	p := s.sitDown()
+	p.types("ask ls; steer\r")
+	p.shows("-- codex asks to run ls (it must): /allow p-", 1)
+	_, after, _ := strings.Cut(p.screen(), ": /allow ")
+	id, _, _ := strings.Cut(after, ",")
+	p.types("/allow " + id + "\r")
+	p.shows("ran ls\n", 1)
+	p.types("/steer turn left\r")
+	p.shows("steered turn left\n", 1)
+	p.shows("-- completed", 2)
+	p.types("\x04")
+	p.leaves(0)
+	s.quiet()
+}
+
+// The supervisor is killed in the middle of a turn: who is attached comes back as the same client, with the same lease, and
+// misses nothing and sees nothing twice.
+func TestC1_AttachComesBack(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "")
+	p := s.sitDown("--exclusive")
+	p.types("say two; hold go; say three\r")
+	p.shows("\ntwo\n", 1)
+	s.killSupervisor()
+	p.shows("pintle: back again", 1)
+	s.there("go")
+	p.shows("\nthree\n", 1)
+	p.types("say four\r")
+	p.shows("\nfour\n", 1)
+	p.shows("\ntwo\n", 1)
+	leases := call[api.Session](s.join("a"), api.MethodSessGet, api.SessionTarget{Session: "k"}).Leases
+	if len(leases) != 1 || leases[0].Mode != "exclusive" || !leases[0].Connected {
+		t.Errorf("leases %+v", leases)
+	}
+	p.types("\x04")
+	p.leaves(0)
+	if got := s.launches("k"); s.lines("prompts") != 3 {
+		t.Errorf("%d prompts, %d", s.lines("prompts"), got)
+	}
+	s.quiet()
+}
+
+// Whose lease is taken over is told by whom, and only looks on.
+func TestL9_AttachIsTakenOver(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "")
+	p := s.sitDown("--exclusive")
+	b := s.join("bob")
+	b.refused(api.CodeOwned, api.MethodSessAttach, api.Attach{Session: "k"})
+	call[api.Attached](b, api.MethodSessAttach, api.Attach{Operation: operation(), Session: "k", TakeOver: true})
+	p.shows("pintle: client bob has taken session "+s.sessionOf("k")+" over, exclusive; read-only from here on", 1)
+	p.types("say no\r")
+	p.shows("over, exclusive\n", 1+1)
+	b.send("k", "say bobs")
+	p.shows("> say bobs\n-- the agent's process was started\nbobs\n", 1)
+	p.types("\x04")
+	p.leaves(0)
+	if data, _ := os.ReadFile(filepath.Join(s.work, "prompts")); strings.Contains(string(data), "say no") {
+		t.Errorf("prompts: %s", data)
+	}
+	call[api.Detached](b, api.MethodSessDetach, api.Detach{Session: "k"})
+	s.quiet()
+}
