@@ -243,11 +243,15 @@ func (l *link) leave(ctx context.Context) error {
 	if c == nil {
 		return api.E(api.CodeUnreachable, "there is no connection")
 	}
-	err := c.Call(ctx, api.MethodSessDetach, api.Detach{Operation: api.Operation{OperationID: operationID()}, Session: l.attach.Session}, nil)
+	err := c.Call(ctx, api.MethodSessDetach, l.detach(), nil)
 	if bye := c.Call(ctx, api.MethodGoodbye, nil, nil); bye == nil || broken(bye) {
 		return nil // with its end the client has no lease any more
 	}
 	return err
+}
+
+func (l *link) detach() api.Detach {
+	return api.Detach{Operation: api.Operation{OperationID: operationID()}, Session: l.attach.Session}
 }
 
 func (l *link) close() {

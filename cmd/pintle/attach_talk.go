@@ -18,6 +18,7 @@ import (
 type message struct {
 	api.Send
 	brought bool // its environment
+	left    bool // to the session's own rule, what its agent asks
 	ended   bool
 	outcome
 }
@@ -108,30 +109,44 @@ func (t *attachment) tell(ctx context.Context, o outcome) {
 }
 
 // await waits for the end of a message's turn. If nothing has the environment of the session's agent any more, that is
-// brought.
+// brought. What the agent asks is left to who holds the session: nobody does who is not there to answer.
 func (t *attachment) await(ctx context.Context, m *message) (o outcome) {
 	o.of = m
 	for {
 		o.err = t.link.call(ctx, api.MethodWait, api.Wait{ID: m.OperationID, Answers: m.Answers}, &o.execution)
 		w := o.execution.WaitingFor
-		if o.err != nil || w == nil || w.Kind != "needs_env" || m.brought {
+		switch {
+		case o.err != nil || w == nil:
+			return o
+		case w.Kind == "needs_env" && !m.brought:
+			m.brought, o.err = true, t.bring(ctx, m)
+		case w.Kind == "needs_approval" && !m.Answers && !m.left:
+			m.left, o.err = true, t.link.call(ctx, api.MethodSessDetach, t.link.detach(), nil)
+		default:
 			return o
 		}
-		m.brought = true
-		if o.err = t.bring(ctx, m); o.err != nil {
+		if o.err != nil {
 			return o
 		}
 		o.execution = api.Execution{}
 	}
 }
 
-// bring brings the environment that a run of this verb's would have.
+// bring brings the environment that a run of this verb's would have, and what else the session's agent was given, as far as
+// this verb has it.
 func (t *attachment) bring(ctx context.Context, m *message) error {
 	cfg, err := t.a.config()
 	if err != nil {
 		return err
 	}
-	env, err := (&runVerb{Agent: t.talk.Provider}).environment(t.a, cfg)
+	spec, err := record.SpecOf(t.d, record.FolderOf(m.OperationID))
+	if err != nil {
+		return err
+	}
+	v := &runVerb{Agent: t.talk.Provider}
+	v.Env = spec.Environment.Names
+	v.Secret = slices.DeleteFunc(slices.Clone(spec.Environment.Secrets), func(name string) bool { return t.a.getenv(name) == "" })
+	env, err := v.environment(t.a, cfg)
 	if err != nil {
 		return err
 	}

@@ -151,7 +151,7 @@ func approval(asked []api.Permission) *api.WaitingFor {
 
 // waitApproval has those who wait for the run told that it waits for them, if it is parked.
 func (r *run) waitApproval(pending []providers.Permission) {
-	parked := len(pending) > 0 && r.spec.Payload.Unattended == "park" && time.Since(r.aloneSince()) >= 0
+	parked := len(pending) > 0 && (r.spec.Payload.Unattended == "park" || r.held()) && time.Since(r.aloneSince()) >= 0
 	r.mu.Lock()
 	was := r.waiting
 	r.mu.Unlock()
