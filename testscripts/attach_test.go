@@ -162,3 +162,35 @@ func TestL9_AttachIsTakenOver(t *testing.T) {
 	call[api.Detached](b, api.MethodSessDetach, api.Detach{Session: "k"})
 	s.quiet()
 }
+
+// A parked session is named by ls, and takes no message, also over a supervisor's death; recover leads it out.
+func TestR2_RecoverOfAParkedSession(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "")
+	s.serving()
+	a := s.join("a")
+	sess := a.open()
+	a.send(sess.ID, "say one")
+	s.touch("other")
+	s.slay(a.pid(sess.ID))
+	a.comes(sess.ID, "it is parked", func(s api.Session) bool { return s.State == "parked" })
+	call[api.Detached](a, api.MethodSessDetach, api.Detach{Session: sess.ID})
+	s.killSupervisor()
+	if out, _ := s.quietly("session", "ls"); !strings.Contains(out, " parked ") {
+		t.Errorf("session ls: %s", out)
+	}
+	for _, args := range [][]string{{"send", "--id", "k", sess.ID, "say two"}, {"send", "--id", "k", "--when", "interrupt", sess.ID, "say two"}} {
+		if _, said := s.verb(args...); !strings.Contains(said, "is parked: crash_looping") || !strings.Contains(said, "hint: pintle recover "+sess.ID) {
+			t.Errorf("%v: %s", args, said)
+		}
+	}
+	s.without("other")
+	out, said := s.verb("recover", sess.ID)
+	if out != "free\n" || !strings.Contains(said, "hint: pintle send "+sess.ID) {
+		t.Errorf("recover: %s, %s", out, said)
+	}
+	if out, _ := s.verb("send", "--id", "k", sess.ID, "say two"); out != "two\n" {
+		t.Errorf("send: %s", out)
+	}
+	s.quiet()
+}

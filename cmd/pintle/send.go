@@ -40,8 +40,8 @@ func operationID() string {
 	return session.NewOperation(time.Now(), random)
 }
 
-// drives refuses a new order of a session that another client holds for itself, or a message for which no turn runs. Only
-// the supervisor knows whether who holds it still does.
+// drives refuses a new order of a session that another client holds for itself, or whose agent nothing starts, and a message
+// for which no turn runs. Only the supervisor knows whether who holds it still does.
 func (a *app) drives(order record.Spec) error {
 	d, err := a.existing()
 	if err != nil || d == nil || order.Payload.Session == "" {
@@ -61,6 +61,9 @@ func (a *app) drives(order record.Spec) error {
 				return supervisor.Held(sess.ID, l)
 			}
 		}
+	}
+	if ok, why := sess.Restart.MayStart(); !ok {
+		return supervisor.Parked(sess.ID, why)
 	}
 	if order.When == "steer" {
 		return steerable(d, sess)

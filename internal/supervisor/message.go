@@ -146,7 +146,7 @@ func (s *Supervisor) reserveTurn(ctx context.Context, d *desk, client string, sp
 			return d.owned(refusal)
 		}
 		if ok, why := r.Restart.MayStart(); !ok {
-			return parkedError(d.id, why)
+			return Parked(d.id, why)
 		}
 		if len(d.owed) == 0 {
 			r.Changed = nil // it is in the journal
@@ -165,7 +165,8 @@ func (s *Supervisor) reserveTurn(ctx context.Context, d *desk, client string, sp
 	return idle, err
 }
 
-func parkedError(id, why string) error {
+// Parked is the refusal of what would start the agent of a session that is parked.
+func Parked(id, why string) error {
 	return api.E(api.CodeCrashLooping, "session %s is parked: %s", id, why).WithNext("pintle recover " + id)
 }
 
