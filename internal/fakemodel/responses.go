@@ -151,6 +151,14 @@ func (s *responsesStream) play(r responses, st step) {
 	}
 }
 
+// stop goes no further with a step.
+func (s *responsesStream) stop(st step) {
+	if st.silent {
+		s.hang()
+	}
+	s.cut()
+}
+
 func (s *responsesStream) end(event string, response object) {
 	response["id"] = s.response
 	s.send(event, object{"response": response})
@@ -158,7 +166,7 @@ func (s *responsesStream) end(event string, response object) {
 
 func (s *responsesStream) complete(st step) {
 	if st.cut != never {
-		s.cut()
+		s.stop(st)
 	}
 	total := st.tokens
 	if total == 0 {
@@ -200,7 +208,7 @@ func (s *responsesStream) say(st step) {
 		s.delta("response.output_text.delta", id, "content_index", part)
 	}
 	if st.cut == inItem {
-		s.cut()
+		s.stop(st)
 	}
 	s.item(message("completed", object{"type": "output_text", "text": st.text, "annotations": []object{}}))
 }
@@ -212,6 +220,10 @@ func (s *responsesStream) think(st step) {
 	id := s.id("rs")
 	s.begin(object{"type": "reasoning", "id": id, "summary": []object{}})
 	s.send("response.reasoning_summary_part.added", object{"item_id": id, "output_index": s.items, "summary_index": 0})
+	if st.cut == inThought {
+		s.delta("response.reasoning_summary_text.delta", id, "summary_index", strings.SplitAfter(st.reasoning, " ")[0])
+		s.stop(st)
+	}
 	s.delta("response.reasoning_summary_text.delta", id, "summary_index", st.reasoning)
 	s.item(object{
 		"type": "reasoning", "id": id, "encrypted_content": "opaque",

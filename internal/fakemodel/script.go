@@ -26,11 +26,12 @@ const (
 	incomplete              // ends early, with the reason text
 )
 
-// cut is where a connection breaks.
+// cut is where a connection breaks, or the model falls silent.
 type cut int
 
 const (
 	never     cut = iota
+	inThought     // after a part of the thought
 	inItem        // after a part of the text
 	afterItem     // after the whole text or call, before the end
 )
@@ -46,7 +47,8 @@ type step struct {
 	pause     time.Duration // after each
 	escalated bool          // of a command: asks to run outside the sandbox
 	cut       cut
-	tokens    int // used in all
+	silent    bool // nothing more comes there, and the connection stays
+	tokens    int  // used in all
 }
 
 // A script is what a prompt asks for.
@@ -99,6 +101,9 @@ var words = []struct {
 	{"http-once:", once(httpStatus)},       // likewise; asked again it says "recovered"
 	{"hang-headers", always(step{kind: hangHeaders})},
 	{"hang-body", always(step{kind: hangBody})},
+	{"hang-thought:", silence(inThought)},      // TEXT of a thought, of which only the first word comes
+	{"hang-text:", silence(inItem)},            // TEXT, of which only the first word comes
+	{"hang-late:", silence(afterItem)},         // TEXT, all of which comes, and then nothing
 	{"drop:", text(inItem)},                    // TEXT, of which only the first word comes
 	{"drop-once:", once(text(inItem))},         // likewise; asked again it says TEXT
 	{"drop-late:", text(afterItem)},            // TEXT, all of which comes, and then no end
@@ -141,6 +146,17 @@ func always(st step) func(string) (script, error) {
 
 func text(c cut) func(string) (script, error) {
 	return func(rest string) (script, error) { return script{first: step{text: rest, cut: c}}, nil }
+}
+
+// silence has the model say nothing more at a place.
+func silence(c cut) func(string) (script, error) {
+	return func(rest string) (script, error) {
+		st := step{text: rest, cut: c, silent: true}
+		if c == inThought {
+			st.reasoning, st.text = rest, "done"
+		}
+		return script{first: st}, nil
+	}
 }
 
 // once has only the first try go wrong.

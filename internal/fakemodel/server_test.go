@@ -49,7 +49,7 @@ func begin(t *testing.T, s *Server, prompt string) (cancel func(), end <-chan er
 }
 
 // endless are prompts whose answers do not end by themselves.
-var endless = []string{"hang-headers", "hang-body", "slow: 9 1000000"}
+var endless = []string{"hang-headers", "hang-body", "slow: 9 1000000", "hang-thought: a b", "hang-text: a b", "hang-late: a b"}
 
 func TestServer_ClosingEndsWhatHangs(t *testing.T) {
 	for _, prompt := range endless {
