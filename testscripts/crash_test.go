@@ -40,6 +40,9 @@ func plays() []play {
 		{name: "Retries", act: actRetries, only: func(point string) bool {
 			return strings.HasPrefix(point, "supervisor.") || strings.HasPrefix(point, "shim.stdin") || point == "journal.append"
 		}, last: true},
+		{name: "Share", act: actShare, only: func(point string) bool {
+			return strings.HasPrefix(point, "supervisor.") || strings.HasPrefix(point, "shim.") || point == "journal.append"
+		}, last: true},
 		{name: "Limit", act: actLimit, only: func(point string) bool {
 			return strings.HasPrefix(point, "supervisor.") || strings.HasPrefix(point, "state.")
 		}, last: true},
@@ -93,7 +96,8 @@ func actSecret(s *stage) []string {
 }
 
 // prompts are what the stand-in for codex is told, by key.
-var prompts = map[string]string{"a": "usage 1 2; env TOKEN", "p": "ask ls; tool pwd", "r": "say begun; once die; say done"}
+var prompts = map[string]string{"a": "usage 1 2; env TOKEN", "p": "ask ls; tool pwd", "r": "say begun; once die; say done",
+	"one": "say 1", "two": "say 2", "three": "tool pwd; say 3"}
 
 // actAgent has two runs in one conversation: the process of the first is kept for the second, which asks and is answered.
 func actAgent(s *stage) []string {
@@ -115,6 +119,21 @@ func actAgent(s *stage) []string {
 func actRetries(s *stage) []string {
 	s.verb("run", "--id", "r", "--retries", "1", "-a", "codex", prompts["r"])
 	return []string{"r"}
+}
+
+// actShare has three runs in two conversations of one process: the second comes into that of the first, which is kept, and
+// goes, and the third takes that over.
+func actShare(s *stage) []string {
+	for range 2 {
+		s.verb("run", "--id", "one", "--share", "--warm", "1m", "-a", "codex", prompts["one"])
+	}
+	for range 2 {
+		s.verb("run", "--id", "two", "--share", "-a", "codex", prompts["two"])
+	}
+	for range 2 {
+		s.verb("send", "--id", "three", "--share", "--warm", "100ms", "one", prompts["three"])
+	}
+	return []string{"one", "two", "three"}
 }
 
 // actLimit has one run wait for another one's slot, and be stopped, and another have it.

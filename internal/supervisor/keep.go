@@ -269,7 +269,10 @@ func (k *keeper) reach(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		there, err := k.adopt(ctx)
 		var silent *silence
-		k.silent.Store(errors.As(err, &silent))
+		if errors.As(err, &silent) && k.r.shimGone() {
+			continue // it was dying: its lock was let go of last
+		}
+		k.silent.Store(silent != nil)
 		if err == nil {
 			return there
 		}
@@ -329,7 +332,6 @@ func (k *keeper) dead(ctx context.Context) error {
 	if err != nil {
 		left = r.s.sweep(r.token(), k.pipes()...)
 	}
-	r.swept = true
 	if err := r.reopen(); err != nil {
 		return err
 	}
@@ -356,7 +358,7 @@ func (k *keeper) pipes() []uint64 {
 // supervisor leaves.
 func (k *keeper) over(ctx context.Context, out, errs int64, left []proc.Identity) error {
 	r := k.r
-	r.rt = k.rt
+	r.rt, r.proven = k.rt, true
 	r.vanished.Store(true)
 	defer k.rt.release()
 	if !k.tell(ctx, left, func() error { return r.takeRest(out, errs) }) {

@@ -128,8 +128,8 @@ func (k *keeper) parted(ctx context.Context) bool {
 // quit removes what a run has in a settled runtime: all of it, or its session's part in a shared one, whose last one
 // removes the rest. Killed before it is done, the next supervisor does it.
 func (r *run) quit(id string) error {
-	s, session, folder, swept := r.s, r.st.Session, r.folder, r.swept
-	r.swept = false
+	s, session, folder, proven := r.s, r.st.Session, r.folder, r.proven
+	r.proven = false
 	if !s.isShared(id) {
 		return s.dropRuntime(id)
 	}
@@ -157,7 +157,7 @@ func (r *run) quit(id string) error {
 		return nil
 	}
 	h.shut()
-	if swept || h.over() {
+	if proven || h.over() {
 		return s.dropRuntime(id)
 	}
 	s.evictions.Go(func() { s.evict(s.ctx, id) })
@@ -174,8 +174,8 @@ func (h *hub) over() bool {
 func (s *Supervisor) evict(ctx context.Context, id string) {
 	r := newRun(s, "")
 	r.st.RuntimeID, r.kept = id, true
-	for ctx.Err() == nil {
-		over, err := r.evict(ctx)
+	for tries := 1; ctx.Err() == nil; tries++ {
+		over, err := r.evict(ctx, tries >= 3)
 		if err != nil {
 			s.log.Printf("shared runtime %s: %v", id, err)
 		}
@@ -186,7 +186,8 @@ func (s *Supervisor) evict(ctx context.Context, id string) {
 	}
 }
 
-func (r *run) evict(ctx context.Context) (over bool, err error) {
+// evict ends it, by force if its shim has not answered for long: one that is about to leave does not either.
+func (r *run) evict(ctx context.Context, force bool) (over bool, err error) {
 	id := r.st.RuntimeID
 	rec, err := state.Read[record.Runtime](r.s.dir, record.RuntimeFile(id))
 	if err != nil {
@@ -210,7 +211,10 @@ func (r *run) evict(ctx context.Context) (over bool, err error) {
 	seat, hello, err := h.adopt(ctx, r, rec.Socket, leave)
 	if err != nil {
 		leave()
-		return false, errors.Join(err, r.endShim(ctx))
+		if force {
+			err = errors.Join(err, r.endShim(ctx))
+		}
+		return false, err
 	}
 	defer seat.vanish()
 	if hello.Exit == nil && !r.closed(ctx, seat) {

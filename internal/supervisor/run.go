@@ -36,7 +36,7 @@ type run struct {
 	vanished atomic.Bool     // the same, for who looks at it
 	said     *record.Verdict // that is being recorded
 
-	swept   bool   // its process was lost with the shim, and what it had left was ended
+	proven  bool   // its process has ended, and nothing of it is left that could be ended
 	founds  *hub   // that others find, while the run starts the process that they may share
 	unfound func() // lets go of it
 

@@ -28,6 +28,7 @@ import (
 func (r *run) settleExit(exit shim.Exit) (ended bool, err error) {
 	pid := r.rt.shimPID
 	r.part()
+	r.proven = true
 	if ended, err = r.conclude(exit.Out, exit.Err, func() record.Verdict { return r.dated(r.judge(exit), exit) }, exit.Left); ended {
 		r.s.collect(pid)
 	}
@@ -50,6 +51,7 @@ func (s *Supervisor) collect(pid int) {
 // settleRecorded settles an agent whose end is on disk and whose shim is gone.
 func (r *run) settleRecorded(exit shim.Exit) (bool, error) {
 	r.part()
+	r.proven = true
 	if err := r.reopen(); err != nil {
 		return false, err
 	}
@@ -59,7 +61,7 @@ func (r *run) settleRecorded(exit shim.Exit) (bool, error) {
 // settleLost settles an agent whose shim was killed: what it said is what is in the spool.
 func (r *run) settleLost(v record.Verdict, left []proc.Identity) (bool, error) {
 	r.part()
-	r.swept = true
+	r.proven = true
 	if err := r.reopen(); err != nil {
 		return false, err
 	}
