@@ -194,3 +194,21 @@ func TestR2_RecoverOfAParkedSession(t *testing.T) {
 	}
 	s.quiet()
 }
+
+// Who is attached and wants nothing starts no supervisor behind one that was stopped; what is typed does.
+func TestR5_AttachStartsNothingBehindAStop(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "")
+	p := s.sitDown()
+	s.verb("supervise", "stop")
+	p.shows("pintle: the supervisor has left", 1)
+	s.ticks()
+	if out, _ := s.quietly("supervise", "status"); !strings.Contains(out, "not running") {
+		t.Errorf("supervise status: %s", out)
+	}
+	p.types("say two\r")
+	p.shows("\ntwo\n", 1)
+	p.types("\x04")
+	p.leaves(0)
+	s.quiet()
+}

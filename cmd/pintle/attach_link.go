@@ -28,6 +28,7 @@ type link struct {
 	events chan journal.Event
 	news   chan notice
 	seen   atomic.Uint64 // the last sequence that was passed on
+	wants  atomic.Int64  // requests that wait for a connection
 	over   chan struct{} // closed when it will not come back
 	err    error         // why; set before over is closed
 
@@ -167,7 +168,12 @@ func (l *link) keep(ctx context.Context) {
 			return
 		}
 		l.use(nil)
-		l.tell(ctx, notice{text: "the connection to the supervisor broke"})
+		if code, _ := c.Reason(); code == rpc.CloseGoing {
+			l.tell(ctx, notice{text: "the supervisor has left"})
+			l.lurk(ctx)
+		} else {
+			l.tell(ctx, notice{text: "the connection to the supervisor broke"})
+		}
 		if err := l.back(ctx); err != nil {
 			if ctx.Err() == nil {
 				l.err = err
@@ -176,6 +182,13 @@ func (l *link) keep(ctx context.Context) {
 			return
 		}
 		l.tell(ctx, notice{text: "back again"})
+	}
+}
+
+// lurk waits for the next supervisor, behind one that was asked to leave: none is started for who only looks on.
+func (l *link) lurk(ctx context.Context) {
+	for ctx.Err() == nil && l.wants.Load() == 0 && !serving(ctx, l.d) {
+		pause(ctx, retryMost)
 	}
 }
 
@@ -227,13 +240,23 @@ func (l *link) call(ctx context.Context, method string, params, result any) erro
 				return err
 			}
 		}
-		select {
-		case <-was:
-		case <-l.over:
-			return l.err
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := l.next(ctx, was); err != nil {
+			return err
 		}
+	}
+}
+
+// next waits for another connection.
+func (l *link) next(ctx context.Context, was <-chan struct{}) error {
+	l.wants.Add(1)
+	defer l.wants.Add(-1)
+	select {
+	case <-was:
+		return nil
+	case <-l.over:
+		return l.err
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
