@@ -28,13 +28,18 @@ func chapters() []chapter {
 		{"Steer", actSteer},
 		{"Lease", actLease},
 		{"Reopen", actReopen},
+		{"Goodbye", actGoodbye},
+		{"Interrupt", func(c *insister) { c.ends(api.MethodSessInterrupt, map[string]any{"session": c.id}) }},
+		{"InterruptRun", func(c *insister) { c.ends(api.MethodInterrupt, map[string]any{}) }},
+		{"Stop", func(c *insister) { c.ends(api.MethodStop, map[string]any{}) }},
+		{"Answer", actAnswer},
 	}
 }
 
 // mortal are the points at which the supervisor is killed.
 var mortal = []string{
 	"supervisor.client_noted", "supervisor.leased", "supervisor.unleased", "supervisor.convened", "supervisor.enqueued", "supervisor.stored",
-	"supervisor.reopening", "supervisor.steered", "journal.append", "journal.appended", "state.renamed",
+	"supervisor.reopening", "supervisor.client_ended", "supervisor.client_freed", "supervisor.steered", "journal.append", "journal.appended", "state.renamed",
 }
 
 func actQueue(c *insister) {
@@ -70,6 +75,38 @@ func actReopen(c *insister) {
 		return now.Ownership.State == "live" && now.Ownership.Runtime != nil && now.Ownership.Runtime.ID != was.Ownership.Runtime.ID && len(now.Queue) == 0
 	})
 	c.turn("say two")
+}
+
+// actGoodbye has another client leave, which holds the session too.
+func actGoodbye(c *insister) {
+	c.do(api.MethodSessDetach, map[string]any{"session": c.id})
+	b := &insister{driver: &driver{s: c.s, id: "b", news: make(chan struct{})}, id: c.id}
+	b.come()
+	b.do(api.MethodSessAttach, map[string]any{"session": c.id, "mode": "exclusive"})
+	_, _ = try[any](b.driver, api.MethodGoodbye, nil)
+	b.c.Close()
+	if _, err := os.Stat(filepath.Join(c.s.home, "supervisor.json")); err == nil {
+		c.s.until("it is free", func() bool { return len(c.get().Leases) == 0 })
+	}
+}
+
+// ends has a turn ended by somebody.
+func (c *insister) ends(method string, params map[string]any) {
+	c.s.t.Helper()
+	sent := c.send("hold never", "")
+	c.until(sent, "confirmed")
+	if params["session"] == nil {
+		params["id"] = sent
+	}
+	c.do(method, params)
+	c.until(sent, "")
+}
+
+func actAnswer(c *insister) {
+	sent := c.send("ask ls", "")
+	c.s.until("it asks", func() bool { return c.until(sent, "confirmed").WaitingFor != nil })
+	c.do(api.MethodAnswer, map[string]any{"id": sent, "decision": "allow", "by": "me"})
+	c.until(sent, "")
 }
 
 // TestF2_KilledAtEveryPoint has each chapter done undisturbed, and then once for each point that it passes, with the supervisor
@@ -166,7 +203,7 @@ func (s *stage) outcome(id string) string {
 	}
 	slices.Sort(prompts)
 	all := []string{fmt.Sprint(prompts, s.lines("launches"), s.lines("steers"), s.lines("overlaps")), fmt.Sprintf("%q", s.leaseChanges(id))}
-	for _, kind := range []string{"message_stored", "message_handed_over", "message_confirmed", "message_steered", "turn_started", "turn_ended", "session_opened", "receipt"} {
+	for _, kind := range []string{"message_stored", "message_handed_over", "message_confirmed", "message_steered", "turn_started", "turn_ended", "session_opened", "permission_resolved", "receipt"} {
 		all = append(all, fmt.Sprint(kind, " ", s.journalled(id, kind)))
 	}
 	return strings.Join(all, "\n") + "\n"
