@@ -160,9 +160,9 @@ func TestR3_ExitWithinOurOwnClose(t *testing.T) {
 		_, err := try[api.Controlled](b, api.MethodStop, api.Control{ID: sent.Execution})
 		stopped <- err
 	}()
-	s.until("it is being closed", func() bool { return s.journalled(sess.ID, "runtime_closing") == 1 })
+	a.owned(sess.ID, "draining")
 	s.slay(pid)
-	if now := a.get(sess.ID); now.Ownership.State != "draining" {
+	if now := a.get(sess.ID); now.Ownership.State != "draining" || s.journalled(sess.ID, "runtime_closing") != 1 {
 		t.Errorf("it is %+v", now.Ownership)
 	}
 	thaw()

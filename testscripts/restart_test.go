@@ -144,6 +144,43 @@ func runsFor(t *testing.T, text string, age time.Duration) string {
 	return string(must(json.Marshal(sess)))
 }
 
+// What was stored before a session was parked waits as long as that is so, says for what, and is given once afterwards.
+func TestR2_WhatIsStoredWaitsWhileItIsParked(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "")
+	s.serving()
+	a := s.join("a")
+	sess := a.open()
+	a.send(sess.ID, "say one")
+	first := a.post(sess.ID, "hold go; die")
+	for i := range 3 {
+		a.post(sess.ID, fmt.Sprintf("say %d; die", i))
+	}
+	last := a.post(sess.ID, "say last")
+	s.touch("go")
+	a.over(first.Execution)
+	now := a.parked(sess.ID)
+	var e api.Execution
+	s.until("the last one waits for the session", func() bool {
+		e = call[api.Execution](a, api.MethodGet, api.Target{ID: last.Execution})
+		return e.WaitingFor != nil && e.WaitingFor.Kind == "crash_looping"
+	})
+	if e.Next != "pintle recover "+sess.ID || len(now.Queue) != 1 || e.Delivery.HandedOverAt != nil {
+		t.Errorf("it is %+v, the message %+v", now, e)
+	}
+	a.again()
+	s.ticks()
+	if s.lines("launches") != 4 || s.lines("prompts") != 5 {
+		t.Errorf("%d processes, %d prompts", s.lines("launches"), s.lines("prompts"))
+	}
+	call[api.Session](a, api.MethodSessRecover, api.RecoverSession{Session: sess.ID})
+	if e := a.over(last.Execution); e.Outcome != "completed" || s.lines("launches") != 5 || s.lines("prompts") != 6 {
+		t.Errorf("ended as %+v; %d processes, %d prompts", e, s.lines("launches"), s.lines("prompts"))
+	}
+	a.detach(sess.ID)
+	s.quiet()
+}
+
 // With never, nothing starts it but recover.
 func TestR2_Never(t *testing.T) {
 	t.Parallel()
@@ -283,9 +320,9 @@ func TestR2_TheShimIsKilledWhileItStarts(t *testing.T) {
 
 // The restart comes once, whenever its supervisor is killed.
 func TestR2_TheSupervisorIsKilledWhileItRestarts(t *testing.T) {
-	for point, reserved := range map[string]int64{
-		"supervisor.reopening": 1, "supervisor.prepared": 2, "supervisor.turn": 2, "supervisor.launched": 1, "supervisor.started": 1,
-		"supervisor.said": 1, "supervisor.rested": 1, "supervisor.ended": 1,
+	for _, point := range []string{
+		"supervisor.exited", "supervisor.reopening", "supervisor.prepared", "supervisor.turn", "supervisor.launched", "supervisor.started",
+		"supervisor.said", "supervisor.rested", "supervisor.ended",
 	} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
@@ -307,7 +344,10 @@ func TestR2_TheSupervisorIsKilledWhileItRestarts(t *testing.T) {
 			})
 			a.back()
 			now := a.replaced(sess.ID, pid)
-			if s.requested("thread/resume", "T1") != 1 || now.Restart.Count != 1 || now.Fence > sess.Fence+1+reserved {
+			if got := s.journalled(sess.ID, "runtime_exited"); got != 1 {
+				t.Errorf("the journal has %d exits", got)
+			}
+			if s.requested("thread/resume", "T1") != 1 || now.Restart.Count != 1 || now.Fence < sess.Fence+2 {
 				t.Errorf("it was resumed %d times; it is %+v, %+v, it was at %d", s.requested("thread/resume", "T1"), now, now.Restart, sess.Fence)
 			}
 			if _, e := a.send(sess.ID, "say two"); e.Outcome != "completed" || s.lines("prompts") != 2 {

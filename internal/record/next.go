@@ -18,6 +18,8 @@ func Next(id string, w *api.WaitingFor) string {
 		return "pintle approvals"
 	case "session":
 		return "pintle wait " + Quote(w.Names[0])
+	case string(api.CodeCrashLooping):
+		return "pintle recover " + Quote(w.Names[0])
 	case "needs_env":
 		return fmt.Sprintf("repeat the pintle run that ordered it, with %v set", w.Names)
 	}

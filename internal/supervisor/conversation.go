@@ -129,8 +129,28 @@ func (r *run) comeOn(ctx context.Context, env environ.Environment) (kept *runtim
 	case err != nil || kept != nil:
 		return kept, err == nil, err
 	}
+	if parked, err := r.barred(ctx); parked || err != nil {
+		return nil, false, err
+	}
 	err = r.reserve()
 	return nil, err == nil, err
+}
+
+// barred waits a while if nothing may start the session's agent but recover: what was stored before that was so stays stored.
+func (r *run) barred(ctx context.Context) (bool, error) {
+	sess, err := state.Read[record.Session](r.s.dir, record.SessionFile(r.st.Session))
+	if err != nil {
+		return false, err
+	}
+	ok, why := sess.Restart.MayStart()
+	if ok {
+		return false, nil
+	}
+	r.s.slots.withdraw(r.folder)
+	r.wait(&api.WaitingFor{Kind: string(api.CodeCrashLooping), Names: []string{sess.ID}, Detail: why})
+	r.pause(ctx, min(time.Minute, r.left()))
+	r.wait(nil)
+	return true, nil
 }
 
 // behind says whose turn is waited for.

@@ -17,15 +17,30 @@ func (s *Supervisor) recoverSession(ctx context.Context, t api.RecoverSession) (
 	if s.isStopping() {
 		return nil, api.E(api.CodeStopping, "the supervisor is being stopped")
 	}
+	if err := s.unpark(ctx, id); err != nil {
+		return nil, err
+	}
+	if t.AssertDead {
+		if err := s.assertDead(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	s.pokeAll() // what was stored meanwhile
+	s.mend(id)
+	return s.viewSession(id)
+}
+
+// unpark has a session that is parked be started again: at once, if a client holds it.
+func (s *Supervisor) unpark(ctx context.Context, id string) error {
 	d, done := s.desk(id)
 	defer done()
 	release, err := d.take(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer release()
 	leased := s.leased(id)
-	err = d.change(ctx, func(r *record.Session) error {
+	return d.change(ctx, func(r *record.Session) error {
 		if r.Restart.Parked == nil {
 			return nil
 		}
@@ -35,16 +50,6 @@ func (s *Supervisor) recoverSession(ctx context.Context, t api.RecoverSession) (
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	if t.AssertDead {
-		if err := s.assertDead(ctx, id); err != nil {
-			return nil, err
-		}
-	}
-	s.mend(id)
-	return s.viewSession(id)
 }
 
 // assertDead has the process of a session taken for dead, since the user says so: its shim is ended, and what is below it.

@@ -330,7 +330,7 @@ type Changes struct {
 
 // WaitingFor says for whom or what an execution waits.
 type WaitingFor struct {
-	Kind   string     `json:"kind"` // needs_env, needs_approval, session, limit, retry, space, uncertain
+	Kind   string     `json:"kind"` // needs_env, needs_approval, session, limit, retry, space, uncertain, crash_looping
 	Names  []string   `json:"names,omitempty"`
 	Detail string     `json:"detail,omitempty"`
 	Until  *time.Time `json:"until,omitempty"` // when it goes on by itself; from show also when its deadline ends it
