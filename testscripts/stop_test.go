@@ -1,6 +1,8 @@
 package testscripts
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -268,6 +270,51 @@ func TestR6_ACloseThatCannotBeProven(t *testing.T) {
 				t.Errorf("the next stop: exit code %d: %s", code, said)
 			}
 			s.nothing()
+		})
+	}
+}
+
+// A supervisor that dies while it stops is followed by one that is stopped too: what was opening and what was idle ends, and
+// nothing is started behind that.
+func TestR5_TheSupervisorDiesWhileItStops(t *testing.T) {
+	for _, point := range []string{"supervisor.cancel", "supervisor.closing", "supervisor.exited"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, "")
+			s.serving()
+			a := s.join("a")
+			opening, idle := a.open(), a.open()
+			a.send(opening.ID, "say one")
+			a.send(idle.ID, "say two")
+			pid := a.pid(opening.ID)
+			s.touch("slow")
+			s.slay(pid)
+			s.until("it is being resumed", func() bool { return s.lines("resuming") == 1 })
+			s.crash = "kill:" + point + "@" + filepath.Join(s.dir, "flag")
+			a.again()
+			s.crash = ""
+			a.owned(opening.ID, "reserved")
+			if code, said := s.stopped(); code != 0 {
+				t.Errorf("exit code %d: %s", code, said)
+			}
+			s.nothing()
+			data, _ := os.ReadFile(filepath.Join(s.dir, "flag"))
+			if !strings.Contains(string(data), "supervise") {
+				t.Error("the supervisor was not killed")
+			}
+			s.without("slow")
+			a.back()
+			s.ticks()
+			for _, id := range []string{opening.ID, idle.ID} {
+				if now := a.get(id); now.Ownership.State != "free" || len(now.Leases) != 1 || a.kinds(id) != aTurn {
+					t.Errorf("it is %+v with %s", now, a.kinds(id))
+				}
+				a.detach(id)
+			}
+			if s.lines("launches") != 3 {
+				t.Errorf("%d processes", s.lines("launches"))
+			}
+			s.quiet()
 		})
 	}
 }
