@@ -146,7 +146,7 @@ func TestR10_RowsAreWhatAPersonReads(t *testing.T) {
 func TestR3_HistoryHasNoLifecycle(t *testing.T) {
 	var events []journal.Event
 	for _, kind := range []string{
-		"runtime_started", "runtime_reused", "runtime_exited", "runtime_lost", "lease_changed", "session_opening", "session_opened", "session_closed",
+		"runtime_started", "runtime_reused", "runtime_exited", "runtime_lost", "lease_changed", "session_opening", "session_opened", "message_ended", "session_closed",
 		"permission_requested", "permission_resolved", "receipt", "recovery_scheduled", "message_stored", "message_handed_over", "usage_update",
 		"turn_started", "cancel_dispatched", "conversation_started", "conversation_replaced", "archived", "stderr", "of a later version",
 	} {

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,13 +47,17 @@ func (r *run) reopens() bool {
 // ours reports whether pintle gave it to itself.
 func (r *run) ours() bool { return r.opens() || r.spec.Chore != nil }
 
-// word is the name of an event in the journal: what an opening says is no turn's.
+// word is the name of an event in the journal: what an opening says is no turn's, and neither is the end of a message that
+// was put into another's turn.
 func (r *run) word(kind string) string {
-	names := map[string]string{"turn_started": "session_opening", "turn_ended": "session_opened"}
-	if r.opens() && names[kind] != "" {
-		return names[kind]
+	names := map[string]string{}
+	switch {
+	case r.opens():
+		names = map[string]string{"turn_started": "session_opening", "turn_ended": "session_opened"}
+	case r.spec.When == whenSteer:
+		names = map[string]string{"turn_ended": "message_ended"}
 	}
-	return kind
+	return cmp.Or(names[kind], kind)
 }
 
 // joinOpened gives an opening the session that it is for, whose record was there before.

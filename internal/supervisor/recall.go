@@ -91,7 +91,7 @@ func (m *memory) take(e journal.Event) error {
 		err := json.Unmarshal(e.Data, &data)
 		m.dispatched[data.Action] = true
 		return err
-	case "turn_ended", "session_opened":
+	case "turn_ended", "session_opened", "message_ended":
 		m.said = &record.Verdict{}
 		return json.Unmarshal(e.Data, m.said)
 	}

@@ -229,7 +229,8 @@ func (r *run) settledBefore(message string) bool {
 func (r *run) fateEvents(s providers.Steered) (events []journal.Event) {
 	if spec, err := record.SpecOf(r.s.dir, s.Op); err == nil && s.State == providers.Confirmed {
 		content := map[string]string{"type": "text", "text": r.rt.mask.Text(spec.Payload.Prompt)}
-		events = append(events, event("user_message_chunk", map[string]any{"content": content}))
+		// Its id keeps it apart from a prompt right before it, which has none.
+		events = append(events, event("user_message_chunk", map[string]any{"content": content, "messageId": spec.ID}))
 	}
 	data, _ := json.Marshal(fate{Message: s.Op, State: s.State, Reason: s.Reason}) // strings: cannot fail
 	return append(events, journal.Event{Type: steered, Data: data})
