@@ -346,6 +346,25 @@ func (h *house) until(what string, fact func() bool) {
 	}
 }
 
+// upTo is what it saw, up to a sequence, each once.
+func (c *client) upTo(last uint64) (all []journal.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range c.events {
+		if e.Seq <= last {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+func decode(t testing.TB, data []byte, into any) {
+	t.Helper()
+	if err := json.Unmarshal(data, into); err != nil {
+		t.Fatalf("%s: %v", data, err)
+	}
+}
+
 func itoa(n int) string {
 	data, _ := json.Marshal(n)
 	return string(data)

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pintle/pintle/internal/fakemodel"
-	"github.com/pintle/pintle/internal/proc"
 	"github.com/pintle/pintle/internal/shim"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
@@ -170,8 +169,8 @@ func (k *killed) settled(exit *shim.Exit) {
 func (k *killed) lapsed() {
 	k.t.Helper()
 	var asked, resolved struct{ Permission, Decision string }
-	only(k.t, k.house.journalled(k.before.ID, "permission_requested"), &asked)
-	only(k.t, k.house.journalled(k.before.ID, "permission_resolved"), &resolved)
+	only(k.t, k.journalled(k.before.ID, "permission_requested"), &asked)
+	only(k.t, k.journalled(k.before.ID, "permission_resolved"), &resolved)
 	if asked.Permission == "" || resolved.Permission != asked.Permission || resolved.Decision != "lapsed" {
 		k.t.Errorf("it asked %+v, and that was %+v", asked, resolved)
 	}
@@ -194,7 +193,7 @@ func (k *killed) another() {
 	if now.Fence <= k.before.Fence || len(now.Leases) != 1 || now.Leases[0].Client != "a" || now.State != "ready" {
 		k.t.Errorf("before %+v, afterwards %+v", k.before, now)
 	}
-	if got := len(k.house.journalled(id, "runtime_started")); got != 2 {
+	if got := len(k.journalled(id, "runtime_started")); got != 2 {
 		k.t.Errorf("%d servers were started", got)
 	}
 	k.until("a supervisor, a shim and a server are all", func() bool { return len(k.alive()) == 3 })
@@ -207,7 +206,7 @@ func (k *killed) next() {
 	id := k.before.ID
 	e := k.send(id, prompt, "next")
 	was := k.before.Conversation
-	replaced := k.house.journalled(id, "conversation_replaced")
+	replaced := k.journalled(id, "conversation_replaced")
 	if was != "" && (e.Conversation != was || len(replaced) > 0) {
 		k.t.Errorf("conversation %s, it was %s; %v", e.Conversation, was, replaced)
 	}
@@ -254,13 +253,6 @@ func (k *killed) asleep() {
 	k.until("the command sleeps", func() bool { return k.works("sleep 61") })
 }
 
-// works reports whether a command of the agent's is there.
-func (k *killed) works(words string) bool {
-	return slices.ContainsFunc(k.alive(), func(p proc.Tagged) bool {
-		return filepath.Base(p.Args[0]) != "codex" && strings.Contains(strings.Join(p.Args, " "), words)
-	})
-}
-
 func (k *killed) asking() {
 	k.t.Helper()
 	k.saw(k.key, "permission_requested")
@@ -274,9 +266,7 @@ func (k *killed) unheard() {
 	k.t.Helper()
 	k.until("the command runs", func() bool { return k.works("until test") })
 	k.freeze(k.before.Ownership.Runtime.PID)
-	if err := os.Mkdir(filepath.Join(k.dir, "go"), 0o700); err != nil {
-		k.t.Fatal(err)
-	}
+	k.proceed()
 	k.until("the command has ended", func() bool { return !k.works("until test") })
 }
 
