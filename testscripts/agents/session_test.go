@@ -219,9 +219,10 @@ func (c *client) contend(b *client, id, permission string) (won string) {
 func TestR3_AConversationOutlivesItsSupervisor(t *testing.T) {
 	c, id := held(t, "gpt-5.5", "")
 	was := c.get(id)
-	if r := c.pintle("", "supervise", "stop"); r.Code != 0 || len(c.alive()) > 0 {
-		t.Fatalf("%+v, and left are %v", r, c.alive())
+	if r := c.pintle("", "supervise", "stop"); r.Code != 0 {
+		t.Fatalf("%+v", r)
 	}
+	c.until("nothing is left", func() bool { return len(c.alive()) == 0 })
 	c.back(id)
 	now := c.get(id)
 	if now.Ownership.State != "free" || now.Ownership.Runtime != nil || now.Conversation != was.Conversation || was.Conversation == "" {
