@@ -9,7 +9,7 @@
 //	tool COMMAND    a tool call, with its end
 //	begin COMMAND   a tool call without one
 //	usage IN OUT    tells what the conversation has cost: a request of so many tokens more
-//	flood N         N pieces of a message, as fast as they go
+//	flood N [RATE]  N pieces of a message, as fast as they go, or RATE a second
 //	fail INFO       ends the turn as failed, with that for codexErrorInfo
 //	notice INFO     an error that it goes on from
 //	die, mute, exit N  SIGKILL of itself, silence, leaving

@@ -151,12 +151,15 @@ func (t *turning) say(text string) {
 	t.item("item/completed", map[string]any{"type": "agentMessage", "id": id, "text": text})
 }
 
-func (t *turning) flood(number string) {
-	n := 0
-	_, _ = fmt.Sscan(number, &n)
+func (t *turning) flood(numbers string) {
+	n, rate := 0, 0
+	_, _ = fmt.Sscan(numbers, &n, &rate)
 	t.said = true
-	id := t.next()
+	id, began := t.next(), time.Now()
 	for i := range n {
+		if rate > 0 && i%100 == 0 {
+			time.Sleep(time.Until(began.Add(time.Duration(i) * time.Second / time.Duration(rate))))
+		}
 		t.tell("item/agentMessage/delta", map[string]any{"turnId": t.id, "itemId": id, "delta": fmt.Sprintf("%d ", i)})
 	}
 }
