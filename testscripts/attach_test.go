@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/pintle/pintle/rpc/api"
@@ -138,6 +139,39 @@ func TestC1_AttachComesBack(t *testing.T) {
 	if got := s.launches("k"); s.lines("prompts") != 3 {
 		t.Errorf("%d prompts, %d", s.lines("prompts"), got)
 	}
+	s.quiet()
+}
+
+// Who was away for so long that nobody knows him any more comes back as a new client, and attaches once more.
+func TestC1_AttachComesBackAsANewClient(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "")
+	p := s.sitDown()
+	p.types("say two\r")
+	p.shows("\ntwo\n", 1)
+	signals := func(sig os.Signal) {
+		if err := p.verb.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signals(syscall.SIGSTOP)
+	s.killSupervisor()
+	records, _ := filepath.Glob(filepath.Join(s.home, "clients", "*.json"))
+	for _, path := range records {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signals(syscall.SIGCONT)
+	p.shows("pintle: back again", 1)
+	p.types("say three\r")
+	p.shows("\nthree\n", 1)
+	leases := call[api.Session](s.join("a"), api.MethodSessGet, api.SessionTarget{Session: "k"}).Leases
+	if len(records) != 1 || len(leases) != 1 || !leases[0].Connected {
+		t.Errorf("%d records, leases %+v", len(records), leases)
+	}
+	p.types("\x04")
+	p.leaves(0)
 	s.quiet()
 }
 
