@@ -49,7 +49,7 @@ func (r *run) note(which func(*api.Delivery) **time.Time, at *time.Time) {
 	r.tellChange()
 }
 
-// recallDelivery brings back what an earlier supervisor knew of it, and what only the shim did.
+// recallDelivery brings back what an earlier supervisor knew of it.
 func (r *run) recallDelivery(m memory) {
 	r.mu.Lock()
 	if r.spec.When != whenSteer { // which has its fate from another turn
@@ -59,10 +59,25 @@ func (r *run) recallDelivery(m memory) {
 	for _, message := range m.fated {
 		r.fated[message] = true
 	}
-	if m.handedOver == nil && r.rt.handedOver() {
+}
+
+// recallHandedOver is for a runtime that is dead: what only its shim knew.
+func (r *run) recallHandedOver() {
+	if r.handing.HandedOverAt == nil && r.rt.handedOver() {
 		now := time.Now().UTC()
 		r.note(handedOver, &now)
 	}
+}
+
+// regain tells what an earlier supervisor had not come to: that the shim has handed the prompt over, and what the agent has
+// said since, which was taken in and is not said again.
+func (r *run) regain() error {
+	if r.spoken() && !r.opens() && !r.kept && r.rt.handedOver() {
+		if err := r.handedOver(); err != nil {
+			return err
+		}
+	}
+	return r.learn()
 }
 
 // delivery is how the prompt of a run that goes on is; nil of one that has none.

@@ -119,7 +119,22 @@ func (r *run) goOnWith(ctx context.Context, rt *runtime) error {
 // handOver notes the turn and gives the process its order.
 func (rt *runtime) handOver() error {
 	r := rt.r
-	return r.inTurn(func() error { return rt.beginWith(event("runtime_reused", map[string]any{"runtime": r.st.RuntimeID})) })
+	return r.inTurn(func() error { return rt.beginOnce("runtime_reused") })
+}
+
+// beginOnce gives an order to a process that is there already. Killed before that was on disk, it is given it again, and the
+// journal has the turn already.
+func (rt *runtime) beginOnce(how string) error {
+	if !rt.r.fresh {
+		m, err := rt.r.remember()
+		if err != nil {
+			return err
+		}
+		if m.given == (giving{rt.r.st.RuntimeID, rt.r.st.Try}) {
+			return rt.begin()
+		}
+	}
+	return rt.beginWith(event(how, map[string]any{"runtime": rt.r.st.RuntimeID}))
 }
 
 // beginWith notes the turn, with what it is asked, and gives the process its order.

@@ -20,6 +20,7 @@ type memory struct {
 	message   string
 	said      *record.Verdict         // the verdict, if one was told
 	began     map[string]bool         // the runtimes that were about to start
+	given     giving                  // the newest of them, with its try
 	used      providers.Usage         // of the newest try, as it was told last
 	scheduled map[int]next            // by number, the tries that were decided on
 	answered  map[string]api.Answered // by permission, what was answered
@@ -28,6 +29,12 @@ type memory struct {
 	fated                 []string // messages that were put into the turn, and whose fate was told
 	// dispatched are the actions of cancels whose first step was due.
 	dispatched map[string]bool
+}
+
+// giving is a try that was given to a runtime.
+type giving struct {
+	runtime string
+	try     int
 }
 
 // remember reads the journal for the run's attempt.
@@ -60,6 +67,10 @@ func (m *memory) take(e journal.Event) error {
 	case "turn_started", "session_opening":
 		m.message, m.text, m.used = "", record.Tail{All: m.text.All}, providers.Usage{} // another try says it anew
 		m.handedOver, m.confirmed = nil, nil
+		var data struct{ Try int }
+		err := json.Unmarshal(e.Data, &data)
+		m.given = giving{try: data.Try}
+		return err
 	case "message_handed_over":
 		m.handedOver = &e.Time
 	case "message_confirmed":
@@ -84,7 +95,7 @@ func (m *memory) take(e journal.Event) error {
 	case "runtime_started", "runtime_reused", "runtime_joined":
 		var data struct{ Runtime string }
 		err := json.Unmarshal(e.Data, &data)
-		m.began[data.Runtime] = true
+		m.began[data.Runtime], m.given.runtime = true, data.Runtime
 		return err
 	case "cancel_dispatched":
 		var data struct{ Action string }

@@ -51,7 +51,11 @@ func (r *run) adopt(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	r.s.log.Printf("run %s: adopted runtime %s", r.name(), r.st.RuntimeID)
-	if err := r.recallAnswers(); err != nil {
+	err = r.recallAnswers()
+	if err == nil {
+		err = r.regain()
+	}
+	if err != nil {
 		r.rt.release()
 		r.rt = nil
 		return false, err

@@ -142,7 +142,11 @@ func (r *run) reopen() error {
 	if r.rt = rt; err != nil || r.kept {
 		return err
 	}
-	return r.recallAnswers()
+	if err := r.recallAnswers(); err != nil {
+		return err
+	}
+	r.recallHandedOver()
+	return nil
 }
 
 // judge makes the verdict of a proven end.

@@ -249,7 +249,7 @@ func (r *run) join(ctx context.Context, env environ.Environment, s *seat, start 
 		return rt, err
 	}
 	crash.At("supervisor.joining")
-	err = r.inTurn(func() error { return rt.beginWith(event("runtime_joined", map[string]any{"runtime": s.h.id})) })
+	err = r.inTurn(func() error { return rt.beginOnce("runtime_joined") })
 	crash.At("supervisor.turn")
 	return rt, err
 }
