@@ -20,8 +20,13 @@ func steers(p providers.Provider) bool { return p.Steers }
 // handedOver notes that the agent may have the prompt.
 func (r *run) handedOver() error { return r.come("message_handed_over", handedOver) }
 
-// confirmed notes that the agent has named the turn.
-func (r *run) confirmed() error { return r.come("message_confirmed", confirmed) }
+// confirmed notes that the agent has named the turn. So it has the prompt, whether the shim has told that already or not.
+func (r *run) confirmed() error {
+	if err := r.handedOver(); err != nil {
+		return err
+	}
+	return r.come("message_confirmed", confirmed)
+}
 
 func handedOver(d *api.Delivery) **time.Time { return &d.HandedOverAt }
 func confirmed(d *api.Delivery) **time.Time  { return &d.ConfirmedAt }
