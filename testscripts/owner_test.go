@@ -84,6 +84,43 @@ func TestR8_AFrozenShimInATurn(t *testing.T) {
 	s.quiet()
 }
 
+// A runtime whose records cannot be read is uncertain, though its shim answers: nobody can go on with it. Only the user's word
+// ends it; what lies there is kept, and the session goes on.
+func TestR8_AnUnreadableRuntimeIsUncertain(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "")
+	s.serving()
+	a := s.join("a")
+	sess := a.open()
+	a.send(sess.ID, "say one")
+	pid, runtime := a.pid(sess.ID), a.get(sess.ID).Ownership.Runtime.ID
+	s.slay(s.supervising(t).PID)
+	s.damage("runtimes/"+runtime+"/fold.json", func(string) string { return `{"version":1,` })
+	a.back()
+	now := a.owned(sess.ID, "uncertain")
+	if now.Ownership.Reason != "runtime_unreadable" || now.Ownership.Next != "pintle recover "+sess.ID+" --probe" {
+		t.Errorf("it is %+v", now.Ownership)
+	}
+	call[api.Session](a, api.MethodSessRecover, api.RecoverSession{Session: sess.ID})
+	s.ticks()
+	if id, err := proc.Identify(pid); err != nil || id.Liveness() != proc.Alive || a.get(sess.ID).Ownership.State != "uncertain" {
+		t.Errorf("its agent: %v", err)
+	}
+	call[api.Session](a, api.MethodSessRecover, api.RecoverSession{Session: sess.ID, AssertDead: true})
+	if id, err := proc.Identify(pid); err == nil && id.Liveness() == proc.Alive {
+		t.Error("its agent lives")
+	}
+	a.owned(sess.ID, "free")
+	if !exists(filepath.Join(s.home, "quarantine", runtime, "fold.json")) {
+		t.Error("what could not be read is gone")
+	}
+	if _, e := a.send(sess.ID, "say two"); e.Outcome != "completed" || e.Conversation != "T1" || e.Fence <= sess.Fence {
+		t.Errorf("ended as %+v", e)
+	}
+	a.detach(sess.ID)
+	s.quiet()
+}
+
 // A shim that was killed, and that nobody reaps, is dead.
 func TestR8_AZombieIsDead(t *testing.T) {
 	t.Parallel()

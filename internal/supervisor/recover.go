@@ -2,8 +2,11 @@ package supervisor
 
 import (
 	"context"
+	"errors"
+	"os"
 	"time"
 
+	"github.com/pintle/pintle/internal/crash"
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/rpc/api"
 )
@@ -57,10 +60,39 @@ func (s *Supervisor) assertDead(ctx context.Context, id string) error {
 	if k := s.keeperOf(id); k != nil {
 		return s.closeKept(ctx, k, "said to be dead")
 	}
+	if err := s.setAside(ctx, id); err != nil {
+		return err
+	}
 	folder, err := s.running(id)
 	if err != nil || folder == "" {
 		return err
 	}
 	_, err = s.recoverRun(ctx, folder, api.Recover{ID: folder, AssertDead: true})
 	return err
+}
+
+// setAside ends what is left of a session's runtimes that nobody can go on with, since it cannot be read whose they are, and
+// puts their directories beside the other damaged records: killed before that, it is done again.
+func (s *Supervisor) setAside(ctx context.Context, id string) error {
+	for _, rec := range s.runtimesOf(id) {
+		if _, err := s.tenureOf(rec.ID, id); rec.Shared || !errors.Is(err, errUnsure) {
+			continue
+		}
+		if !s.settled(rec.ID) {
+			if err := s.endShim(ctx, rec.ID); err != nil {
+				return err
+			}
+		}
+		if !s.settled(rec.ID) {
+			return api.E(api.CodeBusy, "runtime %s of session %s goes on", rec.ID, id).WithNext("pintle doctor")
+		}
+		if err := s.dir.Mkdir("quarantine"); err != nil {
+			return err
+		}
+		crash.At("supervisor.set_aside")
+		if err := os.Rename(s.dir.Path("runtimes", rec.ID), s.dir.Path("quarantine", rec.ID)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -87,8 +87,10 @@ func FactsOf(d *state.Dir, sess record.Session) session.Facts {
 		f.Shim, f.Started = shimOf(d, rec.ID)
 		_, err := state.Read[shim.Exit](d, shim.ExitFile(rec.ID))
 		f.Exited = f.Exited || err == nil
-		if t, err := (&Supervisor{dir: d}).tenureOf(rec.ID, sess.ID); err == nil {
-			f.Closing = f.Closing || t.Closing != ""
+		t, err := (&Supervisor{dir: d}).tenureOf(rec.ID, sess.ID)
+		f.Closing = f.Closing || err == nil && t.Closing != ""
+		if errors.Is(err, errUnsure) && f.Shim == session.ShimAlive {
+			f.Shim = session.ShimUnreadable // nobody can go on with it
 		}
 	}
 	f.Started = f.Started && !opening(d, sess)
