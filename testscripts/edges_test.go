@@ -288,3 +288,45 @@ func TestCase34_MessagesByteForByte(t *testing.T) {
 	a.detach(sess.ID)
 	s.quiet()
 }
+
+// Sessions that share a process lose it together, and each goes on by its own policy: the death is one of each.
+func TestR2_SharedProcessDies(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "")
+	s.serving()
+	a := s.join("a")
+	sessions := map[string]api.Session{}
+	for _, policy := range []string{"on-crash", "on-demand", "never"} {
+		c := s.creation()
+		c.Share, c.Restart = true, policy
+		sessions[policy] = call[api.Session](a, api.MethodSessCreate, c)
+		a.send(sessions[policy].ID, "say "+policy)
+	}
+	crash, demand, never := sessions["on-crash"].ID, sessions["on-demand"].ID, sessions["never"].ID
+	pid := a.pid(crash)
+	if a.pid(demand) != pid || a.pid(never) != pid || s.lines("launches") != 1 {
+		t.Fatalf("%d processes", s.lines("launches"))
+	}
+	s.slay(pid)
+	a.replaced(crash, pid)
+	a.parked(never)
+	if now := a.owned(demand, "free"); now.State != "ready" || now.Restart == nil || now.Restart.FailedAt == nil {
+		t.Errorf("it is %+v", now)
+	}
+	s.ticks()
+	if s.lines("launches") != 2 {
+		t.Errorf("%d processes", s.lines("launches"))
+	}
+	for id, conversation := range map[string]string{crash: "T1", demand: "T2"} {
+		if _, e := a.send(id, "say two"); e.Outcome != "completed" || e.Conversation != conversation {
+			t.Errorf("ended as %+v", e)
+		}
+	}
+	for _, id := range []string{crash, demand, never} {
+		if want := aTurn + " " + aTurn; id != never && a.kinds(id) != want || id == never && a.kinds(id) != aTurn {
+			t.Errorf("the history has %s", a.kinds(id))
+		}
+		a.detach(id)
+	}
+	s.quiet()
+}

@@ -165,3 +165,45 @@ func TestR1_OneOfSeveralSessionsDies(t *testing.T) {
 	}
 	s.quiet()
 }
+
+// Where nobody knows the agent's environment any more, since all who did are dead, nothing is started with half of it, and
+// nothing stands in the way of the message that brings it.
+func TestR2_TheEnvironmentIsNotKnownAnyMore(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "")
+	s.serving()
+	a := s.join("a")
+	c := s.creation()
+	c.Environment["GADGET"] = "g"
+	sess := call[api.Session](a, api.MethodSessCreate, c)
+	a.send(sess.ID, "env GADGET")
+	shim := s.shimOf(sess.ID)
+	s.slay(s.supervising(t).PID)
+	s.slay(shim)
+	a.back()
+	now := a.owned(sess.ID, "free")
+	a.comes(sess.ID, "nothing is queued", func(s api.Session) bool { return len(s.Queue) == 0 })
+	s.ticks()
+	if now = a.get(sess.ID); now.State != "ready" || now.Restart != nil && now.Restart.NextAt != nil || len(now.Queue) != 0 || s.lines("launches") != 1 {
+		t.Errorf("it is %+v, %+v", now, now.Restart)
+	}
+	waits := a.post(sess.ID, "say two")
+	s.until("it waits for its environment", func() bool {
+		e := call[api.Execution](a, api.MethodGet, api.Target{ID: waits.Execution})
+		return e.WaitingFor != nil && e.WaitingFor.Kind == "needs_env"
+	})
+	call[api.Controlled](a, api.MethodStop, api.Control{ID: waits.Execution})
+	m := api.Send{Operation: operation(), Session: sess.ID, Text: "env GADGET", Environment: c.Environment}
+	sent := call[api.Sent](a, api.MethodSessSend, m)
+	if e := a.over(sent.Execution); e.Outcome != "completed" || e.Conversation != "T1" {
+		t.Errorf("ended as %+v", e)
+	}
+	pid := a.pid(sess.ID)
+	s.slay(pid) // it is known again
+	a.replaced(sess.ID, pid)
+	if _, e := a.send(sess.ID, "env GADGET"); e.Outcome != "completed" || s.lines("launches") != 3 {
+		t.Errorf("ended as %+v; %d processes", e, s.lines("launches"))
+	}
+	a.detach(sess.ID)
+	s.quiet()
+}

@@ -318,3 +318,32 @@ func TestR5_TheSupervisorDiesWhileItStops(t *testing.T) {
 		})
 	}
 }
+
+// A runtime that is being opened and stands still is ended by force too, and reported.
+func TestR6_AnOpeningThatStandsStill(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "")
+	s.serving()
+	a := s.join("a")
+	sess := a.open()
+	a.send(sess.ID, "say one")
+	s.touch("slow")
+	s.slay(a.pid(sess.ID))
+	s.until("it is being resumed", func() bool { return s.lines("resuming") == 1 })
+	s.freeze(s.shimOf(sess.ID))
+	if code, said := s.stopped(); code == 0 || !strings.Contains(said, "by force") {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+	now := a.owned(sess.ID, "free")
+	if got := a.kinds(sess.ID); got != aTurn || now.Restart != nil && now.Restart.NextAt != nil {
+		t.Errorf("it is %+v; the history has %s", now.Restart, got)
+	}
+	s.ticks()
+	if s.lines("launches") != 2 {
+		t.Errorf("%d processes", s.lines("launches"))
+	}
+	if code, said := s.stopped(); code != 0 {
+		t.Errorf("the next stop: exit code %d: %s", code, said)
+	}
+	s.nothing()
+}
