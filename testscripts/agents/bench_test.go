@@ -3,6 +3,7 @@
 package agents
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -222,6 +223,49 @@ func (s *speaker) turn() {
 	}
 }
 
+// BenchmarkSessionTurn is a message to a session that a client holds, at the socket, until the end of its turn.
+func BenchmarkSessionTurn(b *testing.B) {
+	h := newHouse(b, "gpt-5.5")
+	th := h.launch(b).thread("never", "danger-full-access", h.dir)
+	th.run(greeting)
+	c := h.join("bench")
+	id := c.open("all").ID
+	c.send(id, greeting, "hello")
+	compete(b,
+		contest{"bare", nil, func() { th.run(greeting) }},
+		contest{"socket", nil, func() { c.wait(c.post(id, greeting, "").Execution) }})
+}
+
+// BenchmarkSessionSend is the same until it is answered: Codex has been given it.
+func BenchmarkSessionSend(b *testing.B) {
+	c := newHouse(b, "gpt-5.5").join("bench")
+	id := c.open("all").ID
+	last := c.send(id, greeting, "hello").ID
+	compete(b, contest{"send", func() { c.wait(last) }, func() { last = c.post(id, greeting, "").Execution }})
+}
+
+// BenchmarkSessionMemory is what 20 sessions over the socket take, each with two turns: the proportional set size of the whole
+// tree, with a server for each and with one for all.
+func BenchmarkSessionMemory(b *testing.B) {
+	for name, share := range map[string]bool{"own": false, "shared": true} {
+		b.Run(name, func(b *testing.B) {
+			h := newHouse(b, "gpt-5.5")
+			c := h.join("bench")
+			for range 20 {
+				o := h.creation("all")
+				o.Share = share
+				id := call[api.Session](c, api.MethodSessCreate, o).ID
+				c.watch(id)
+				c.send(id, greeting, "hello")
+				c.send(id, "shell: echo made", "made")
+			}
+			b.ReportMetric(h.megabytes(b), "tree-MB")
+			b.ReportMetric(float64(len(h.agents())), "servers")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
 // agents are the processes of Codex that are kept, or run.
 func (h *house) agents() (all []proc.Identity) {
 	h.t.Helper()
@@ -285,16 +329,21 @@ func BenchmarkSharedServer(b *testing.B) {
 	}
 }
 
-// megabytes is the proportional set size of all processes in the lab.
+// megabytes is the proportional set size of all processes in the lab, and of those of pintle's that are there for it.
 func (l *lab) megabytes(b *testing.B) float64 {
 	b.Helper()
 	found, err := proc.WithToken("CODEX_HOME", func(v string) bool { return v == l.home })
-	if err != nil {
+	ours, more := proc.WithToken("PINTLE_HOME", func(v string) bool { return filepath.Dir(v) == filepath.Dir(l.home) })
+	if err := errors.Join(err, more); err != nil {
 		b.Fatal(err)
 	}
+	all := map[int]bool{}
+	for _, p := range append(found, ours...) {
+		all[p.PID] = true
+	}
 	kB := 0
-	for _, p := range found {
-		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.PID))
+	for pid := range all {
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 		if err != nil {
 			b.Skip(err)
 		}
