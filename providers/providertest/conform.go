@@ -52,10 +52,18 @@ type Stage struct {
 	Dir      string                                  // where the agent works
 	Pintle   func(input string, args ...string) Told // runs a verb, with that on its standard input
 	Asked    func(prompt string) []Asked             // when the model was asked with that as the newest word, repetitions by the agent left out
+	Hold     func() Held                             // has a client open a session, which that alone drives
 	HangUp   func()                                  // from now on nobody listens where the model was
 	Alive    func() []Process                        // what lives of this stage, by PINTLE_HOME in the environment
 	Kill     func(pid int)                           // ends one of those by SIGKILL, and returns when it is dead
 	Settings func() map[string]string                // the files of the agent's home that are the user's
+}
+
+// Held is a session that a client holds.
+type Held struct {
+	Session string
+	Send    func(prompt string) (id string) // gives it a prompt, and returns when the agent has it
+	Leave   func()
 }
 
 // Told is how a verb ended.

@@ -40,7 +40,12 @@ var cells = []cell{
 	{"two prompts at once", "are answered one after the other, each in a turn of its own", twoPrompts},
 	{"one key twice at once", "is one prompt", oneKey},
 
+	{"steer", "a message put into the turn is in the model's next request; without a turn it is refused (7)", steered},
+	{"in place of a turn", "a message that interrupts ends the turn, and is the next one of the conversation", replaced},
+	{"opened without a prompt", "a client holds the process; the first message is the first turn in it", opened},
+
 	{"killed when idle", "`send` is answered by a new process in the same conversation", killedIdle},
+	{"killed when idle, and a client holds it", "a new process is in the same conversation before anybody prompts it", killedHeld},
 	{"killed in text", "the run ends as `agent_died` (14), and the conversation goes on", killedInText},
 	{"killed in a tool", "likewise, and nothing of the command is left", killedInTool},
 	{"killed while it asks", "likewise, and nobody can answer any more", killedAsking},

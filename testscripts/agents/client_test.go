@@ -21,6 +21,7 @@ import (
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/internal/supervisor"
+	"github.com/pintle/pintle/providers/providertest"
 	"github.com/pintle/pintle/rpc"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
@@ -190,6 +191,18 @@ func (c *client) open(approve string) api.Session {
 	made := call[api.Session](c, api.MethodSessCreate, c.creation(approve))
 	c.watch(made.ID)
 	return made
+}
+
+// hold has a client open a session.
+func (h *house) hold() providertest.Held {
+	h.t.Helper()
+	c := h.join("holder")
+	id := call[api.Session](c, api.MethodSessCreate, h.creation("")).ID
+	return providertest.Held{
+		Session: id,
+		Send:    func(prompt string) string { return c.post(id, prompt, "").Execution },
+		Leave:   func() { c.detach(id) },
+	}
 }
 
 // watch subscribes to all of a session's events.

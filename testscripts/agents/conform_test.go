@@ -226,6 +226,7 @@ func (h *house) pintle(input string, args ...string) providertest.Told {
 func (h *house) stage() providertest.Stage {
 	return providertest.Stage{
 		Dir: h.dir, Pintle: h.pintle, Asked: h.prompts, Alive: h.processes, Kill: h.kill, Settings: h.settings,
+		Hold: h.hold,
 		HangUp: func() {
 			if err := h.model.Close(); err != nil {
 				h.t.Error(err)
