@@ -117,7 +117,7 @@ func (r *run) judgeAgent(exit shim.Exit, about providers.About) record.Verdict {
 	switch {
 	case exit.Error != "":
 		return record.JudgeExit(exit, nil)
-	case cancelled && (end == nil || end.Outcome == session.Cancelled):
+	case cancelled && (end == nil || end.Outcome == session.Cancelled || r.rt.broken != nil):
 		exit.Signalled = true // by a frame, or by the end of its input
 		v := record.JudgeExit(exit, r.st.Cancel)
 		if r.st.Cancel.Action == "start" {

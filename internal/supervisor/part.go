@@ -1,10 +1,13 @@
 package supervisor
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/pintle/pintle/internal/proc"
@@ -12,6 +15,7 @@ import (
 	"github.com/pintle/pintle/internal/shim"
 	"github.com/pintle/pintle/providers"
 	"github.com/pintle/pintle/state"
+	"github.com/pintle/pintle/state/journal"
 )
 
 // seat is the runtime's place in a process that sessions share, nil in one of its own.
@@ -57,6 +61,29 @@ func (rt *runtime) siblings(stream providers.Stream, line []byte) bool {
 	}
 	key := rt.provider.Owner(line)
 	return key != "" && !a.Owns(key)
+}
+
+// longEnd is how much is looked at, in bytes, of each end of a line that is too long.
+const longEnd = 4 << 10
+
+// skip passes over what is left of such a line. If it was not a sibling's, the session's own output cannot be followed any
+// more; the process goes on for others, and says how the turn ends.
+func (rt *runtime) skip(raw []byte) (n int, events []journal.Event) {
+	i := bytes.IndexByte(raw, '\n')
+	if n = i + 1; i < 0 {
+		n = len(raw)
+	}
+	rt.long = append(rt.long, raw[:n]...)
+	rt.long = slices.Delete(rt.long, longEnd, max(longEnd, len(rt.long)-longEnd))
+	if i < 0 {
+		return n, nil
+	}
+	rt.skipping = false
+	if rt.siblings(providers.Stdout, rt.long) {
+		return n, nil
+	}
+	rt.broken = fmt.Errorf("%w: over %d bytes", errFrame, max(readSize, int(rt.r.s.o.Config.Limits.FrameBytes)))
+	return n, []journal.Event{event("output_lost", map[string]any{"stream": providers.Stdout, "why": rt.broken.Error()})}
 }
 
 // forget has the agent end what is left of the session's conversation in its process, and let go of that.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 
 	"github.com/pintle/pintle/internal/crash"
 	"github.com/pintle/pintle/internal/environ"
@@ -29,6 +30,8 @@ type runtime struct {
 	env      environ.Environment // that the agent was started with
 	tenure   *tenure             // whose it is, as fold.json says
 	shared   bool                // other sessions may have a part in the process
+	skipping bool                // in the middle of a line that is too long, where others may have it
+	long     []byte              // beginning and end of that
 	left     bool                // the session has left it to them
 	welcomed bool                // others may come into it
 
@@ -196,6 +199,10 @@ func (rt *runtime) next(stream providers.Stream, end int64, final bool) (n int, 
 		if n > 0 || err != nil || *rt.offset(stream)+int64(size) >= end {
 			return n, events, err
 		}
+		if size == limit && rt.shared && stream == providers.Stdout {
+			rt.skipping, rt.long = true, slices.Clone(rt.buf[:longEnd]) // at its end it may show that it is a sibling's
+			continue
+		}
 		if size == limit {
 			return 0, nil, fmt.Errorf("%w: over %d bytes", errFrame, limit)
 		}
@@ -213,6 +220,10 @@ func (rt *runtime) foldUpTo(stream providers.Stream, end int64, final bool, size
 		return 0, nil, err
 	}
 	raw := rt.buf[:got]
+	if rt.skipping && stream == providers.Stdout {
+		n, events = rt.skip(raw)
+		return n, events, nil
+	}
 	last := final && at+int64(got) == end
 	for n < len(raw) {
 		length := rt.frame(stream, raw[n:], last)
