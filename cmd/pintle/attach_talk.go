@@ -88,7 +88,7 @@ func (t *attachment) send(ctx context.Context, text, when string) {
 		return
 	}
 	m := &message{Send: api.Send{
-		Operation: api.Operation{OperationID: operationID()}, Session: t.talk.Session, Text: text, When: when, Answers: t.tty != nil,
+		Operation: api.Operation{OperationID: operationID()}, Session: t.talk.Session, Text: text, When: when,
 	}}
 	t.sent, t.own[m.OperationID] = append(t.sent, m), cmp.Or(when, "queue")
 	t.work <- func() {
@@ -113,14 +113,14 @@ func (t *attachment) tell(ctx context.Context, o outcome) {
 func (t *attachment) await(ctx context.Context, m *message) (o outcome) {
 	o.of = m
 	for {
-		o.err = t.link.call(ctx, api.MethodWait, api.Wait{ID: m.OperationID, Answers: m.Answers}, &o.execution)
+		o.err = t.link.call(ctx, api.MethodWait, api.Wait{ID: m.OperationID, Answers: t.tty != nil}, &o.execution)
 		w := o.execution.WaitingFor
 		switch {
 		case o.err != nil || w == nil:
 			return o
 		case w.Kind == "needs_env" && !m.brought:
 			m.brought, o.err = true, t.bring(ctx, m)
-		case w.Kind == "needs_approval" && !m.Answers && !m.left:
+		case w.Kind == "needs_approval" && t.tty == nil && !m.left:
 			m.left, o.err = true, t.link.call(ctx, api.MethodSessDetach, t.link.detach(), nil)
 		default:
 			return o

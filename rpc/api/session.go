@@ -143,7 +143,6 @@ type Send struct {
 	Secrets     []string          `json:"secrets,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
 	TimeoutMs   int64             `json:"timeoutMs,omitempty"` // deadline of the turn
-	Answers     bool              `json:"answers,omitempty"`   // what the agent asks is left for a client to answer
 }
 
 // Sent answers a send.
