@@ -59,6 +59,7 @@ func (r *run) recallDelivery(m memory) {
 	r.mu.Lock()
 	if r.spec.When != whenSteer { // which has its fate from another turn
 		r.handing.HandedOverAt, r.handing.ConfirmedAt = m.handedOver, m.confirmed
+		r.tellChange() // who waits for it may have come before us
 	}
 	r.mu.Unlock()
 	for _, message := range m.fated {
