@@ -72,7 +72,7 @@ func TestR7_TheAgentDiesWhileItsInputIsWritten(t *testing.T) {
 	a.send(sess.ID, "say one")
 	pid := a.pid(sess.ID)
 	s.freeze(pid)
-	text := "say " + strings.Repeat("0123456789abcdef", 1<<16) // more than a pipe holds
+	text := "say " + strings.Repeat("0123456789abcdef", 1<<13) // more than a pipe holds
 	op := operation()
 	sent := make(chan error, 1)
 	go func() {
@@ -100,7 +100,7 @@ func TestR7_TheAgentDiesWhileItsInputIsWritten(t *testing.T) {
 func (s *stage) writing() bool {
 	found, _ := filepath.Glob(filepath.Join(s.home, "runtimes", "x-*", "stdin.jsonl"))
 	for _, file := range found {
-		if info, err := os.Stat(file); err == nil && info.Size() > 1<<20 {
+		if info, err := os.Stat(file); err == nil && info.Size() > 1<<17 {
 			return true
 		}
 	}
