@@ -68,6 +68,9 @@ func TestF2_EveryMutationTwice(t *testing.T) {
 			if method == api.MethodSessSend {
 				a.wait(params["operationId"].(string))
 			}
+			if method == api.MethodAnswer { // the turn goes on with it
+				a.wait(params["id"].(string))
+			}
 			done := s.effects(id)
 			repeat := func(d *driver, when string) {
 				t.Helper()
