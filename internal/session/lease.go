@@ -143,13 +143,6 @@ func (ls Leases) Of(client string) (Lease, bool) {
 	return ls[i], true
 }
 
-// Detach gives a client's lease back. A client that had none succeeds, too (L3, L6); then nothing is
-// written and no event is told.
-func (ls Leases) Detach(client string) (rest Leases, had bool) {
-	_, had = ls.Of(client)
-	return ls.Without(client), had
-}
-
 // Without is what is left when a client is gone; nil if that is nothing.
 func (ls Leases) Without(client string) Leases {
 	var rest Leases

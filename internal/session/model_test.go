@@ -107,7 +107,7 @@ func (s *system) effect(q request) error {
 			s.Fence++
 		}
 	case methodDetach:
-		s.Leases, _ = s.Leases.Detach(q.client)
+		s.Leases, _ = detach(s.Leases, q.client)
 		if len(s.Leases) == 0 {
 			s.Restart = s.Restart.Released()
 		}
@@ -126,7 +126,7 @@ func (s *system) send(q request) error {
 	}
 	s.Sent = append(s.Sent, q.operation)
 	s.Queue = append(s.Queue, Busy{q.operation, s.now})
-	if !s.Runtime && !s.Restart.Waits(s.now) {
+	if !s.Runtime {
 		s.reserve()
 	}
 	return nil

@@ -111,11 +111,6 @@ func (r Restart) Due(now time.Time) bool {
 	return r.NextAt != nil && !now.Before(*r.NextAt)
 }
 
-// Waits reports whether a runtime will be started later by itself: until then a message stays stored.
-func (r Restart) Waits(now time.Time) bool {
-	return r.NextAt != nil && now.Before(*r.NextAt)
-}
-
 // MayStart reports whether a message may start a runtime, and if not, why. Only recover leads out.
 func (r Restart) MayStart() (ok bool, why string) {
 	if r.Parked == nil {

@@ -22,6 +22,7 @@ type question struct {
 	permission string
 	decision   providers.Decision
 	by         string
+	operation  string
 	reply      chan<- reply // of capacity 1
 }
 
@@ -66,7 +67,18 @@ func (s *Supervisor) answerTo(ctx context.Context, a api.Answer) (any, error) {
 	if known || session.Phase(st.Phase) == session.Ended {
 		return nil, settled(st, permission)
 	}
-	return s.ensure(folder).deliver(ctx, question{permission: permission, decision: d, by: a.By})
+	return s.ensure(folder).deliver(ctx, question{permission: permission, decision: d, by: a.By, operation: a.OperationID})
+}
+
+// answeredBefore is the answer that counts, if this very operation gave it: killed before its receipt, it is what its
+// repeat gets.
+func answeredBefore(err error, operation string) (api.Answered, bool) {
+	var refusal *api.Error
+	if operation == "" || !errors.As(err, &refusal) {
+		return api.Answered{}, false
+	}
+	winner, ok := refusal.Data["winner"].(api.Answered)
+	return winner, ok && winner.Operation == operation
 }
 
 const (

@@ -104,7 +104,13 @@ func (q asking) answer(ctx context.Context, a api.Answer) (any, error) {
 	o, err := q.operation(st.Session, a.Operation)
 	o.lease = q.mayWrite
 	return q.carryOut(ctx, o, err, func(context.Context, *desk) (effect, error) {
-		return effect{late: true, then: func(ctx context.Context, _ any) (any, error) { return q.s.answerTo(ctx, a) }}, nil
+		return effect{late: true, then: func(ctx context.Context, _ any) (any, error) {
+			answered, err := q.s.answerTo(ctx, a)
+			if was, mine := answeredBefore(err, a.OperationID); mine {
+				return was, nil
+			}
+			return answered, err
+		}}, nil
 	})
 }
 

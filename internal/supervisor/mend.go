@@ -87,8 +87,8 @@ func (s *Supervisor) mendWhenDue(id string) {
 		if err != nil || sess.ArchivedAt != nil || sess.Restart.NextAt == nil {
 			return
 		}
-		if wait := time.Until(*sess.Restart.NextAt); wait > 0 {
-			s.pause(min(wait, period))
+		if now := time.Now(); !sess.Restart.Due(now) {
+			s.pause(min(sess.Restart.NextAt.Sub(now), period))
 			continue
 		}
 		done, err := s.reopen(s.ctx, sess)

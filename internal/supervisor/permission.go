@@ -83,7 +83,7 @@ func (r *run) permissions() error {
 		d = providers.Deny
 	}
 	for _, p := range pending {
-		if _, err := r.answer(p.ID, d, "unattended"); err != nil {
+		if _, err := r.answer(p.ID, d, "unattended", ""); err != nil {
 			return err
 		}
 	}
@@ -164,9 +164,13 @@ func (r *run) waitApproval(pending []providers.Permission) {
 }
 
 // answer has an answer count. It is on record before the agent hears it, and the record decides (R11).
-func (r *run) answer(permission string, d providers.Decision, by string) (api.Answered, error) {
-	a := api.Answered{Permission: permission, Execution: r.st.ID, Decision: string(d), By: by, At: time.Now().UTC()}
-	e := event("permission_resolved", map[string]any{"permission": permission, "decision": d, "by": by})
+func (r *run) answer(permission string, d providers.Decision, by, operation string) (api.Answered, error) {
+	a := api.Answered{Permission: permission, Execution: r.st.ID, Decision: string(d), By: by, At: time.Now().UTC(), Operation: operation}
+	data := map[string]any{"permission": permission, "decision": d, "by": by}
+	if operation != "" {
+		data["operation"] = operation
+	}
+	e := event("permission_resolved", data)
 	e.Time = a.At
 	if err := r.rt.note(true, e); err != nil {
 		return a, err
@@ -210,7 +214,7 @@ func (r *run) hearAnswer(q question) error {
 		q.reply <- reply{err: settled(r.st, q.permission)}
 		return nil
 	}
-	a, err := r.answer(q.permission, q.decision, q.by)
+	a, err := r.answer(q.permission, q.decision, q.by, q.operation)
 	if err == nil {
 		err = r.showPending(r.rt.about().Pending)
 	}

@@ -35,6 +35,8 @@ func (s *Supervisor) recoverSession(ctx context.Context, t api.RecoverSession) (
 
 // unpark has a session that is parked be started again: at once, if a client holds it.
 func (s *Supervisor) unpark(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.operationLimit())
+	defer cancel()
 	d, done := s.desk(id)
 	defer done()
 	release, err := d.take(ctx)

@@ -60,7 +60,7 @@ func SessionOf(d *state.Dir, sess record.Session) api.Session {
 		v.Leases = append(v.Leases, api.Lease{Client: l.Client, Mode: string(l.Mode), Since: l.Since})
 	}
 	for _, t := range sess.Queue {
-		if e, err := record.View(d, t.Folder); err == nil && session.Phase(e.Phase) != session.Ended {
+		if e, err := record.View(d, t.Folder); err == nil && session.Phase(e.Phase) != session.Ended && e.Controller != record.Chores {
 			v.Queue = append(v.Queue, api.Queued{Execution: e.ID, Phase: e.Phase, At: t.At})
 		}
 	}

@@ -264,7 +264,10 @@ func (r *run) say(v record.Verdict, left []proc.Identity) error {
 	if err != nil {
 		return err
 	}
-	gone := append(r.lapsed("the agent is gone"), r.exited(left))
+	gone := r.lapsed("the agent is gone")
+	if r.parted { // else nothing of it was started
+		gone = append(gone, r.exited(left))
+	}
 	if len(r.spec.Environment.Secrets) == 0 {
 		return r.rt.note(true, append(gone, ended)...) // the spool goes with the runtime's directory
 	}

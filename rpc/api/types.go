@@ -128,6 +128,7 @@ type Answered struct {
 	Decision   string    `json:"decision"`
 	By         string    `json:"by"`
 	At         time.Time `json:"at"`
+	Operation  string    `json:"operation,omitempty"` // by which it was given
 }
 
 // Permission is what an agent asks for and nobody has answered.
