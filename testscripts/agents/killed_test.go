@@ -63,14 +63,16 @@ var killings = []killing{
 // Whatever real Codex is in the midst of when it is killed: one other takes its place, in the same conversation, at a higher
 // fence; what was said is said once, what became of it is told as far as anybody can know, and the next message is one turn.
 func TestR1_R7_F6_KilledInTenPlaces(t *testing.T) {
-	for _, k := range killings {
-		t.Run(k.name, func(t *testing.T) {
-			t.Parallel()
-			if k.outcome == "" && k.prompt != "" {
-				k.outcome, k.delivery, k.asked = "agent_died", "accepted", 1
-			}
-			k.play(t)
-		})
+	for _, model := range []string{"gpt-5.5", "gpt-6.2-sol"} { // in code mode the second one, with a process more while it works
+		for _, k := range killings {
+			t.Run(model+" "+k.name, func(t *testing.T) {
+				t.Parallel()
+				if k.outcome == "" && k.prompt != "" {
+					k.outcome, k.delivery, k.asked = "agent_died", "accepted", 1
+				}
+				k.play(t, model)
+			})
+		}
 	}
 }
 
@@ -82,8 +84,8 @@ type killed struct {
 	key    string      // of the message
 }
 
-func (k killing) play(t *testing.T) {
-	h := newHouse(t, "gpt-5.5")
+func (k killing) play(t *testing.T, model string) {
+	h := newHouse(t, model)
 	h.patient(t)
 	s := &killed{client: h.join("a"), killing: k}
 	id := s.open(k.approve).ID
