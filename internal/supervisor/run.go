@@ -409,6 +409,11 @@ func (r *run) view() (api.Execution, error) {
 // viewWaiting is the execution with the reason for which it was seen to wait.
 func (r *run) viewWaiting(w *api.WaitingFor) (api.Execution, error) {
 	e, err := record.View(r.s.dir, r.folder)
+	if err == nil && e.Phase == string(session.Ended) && e.EndedAt == nil { // a guess for who has no supervisor: we are at it
+		if st, readErr := record.StatusOf(r.s.dir, r.folder); readErr == nil {
+			e = st.Execution
+		}
+	}
 	if err == nil && e.Phase != string(session.Ended) {
 		e.Delivery = r.delivery(e.Delivery)
 	}
