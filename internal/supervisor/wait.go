@@ -88,8 +88,9 @@ func (r *run) await(ctx context.Context, answers bool) (*api.Execution, error) {
 			return &e, err
 		}
 		if waiting != nil && waiting.Kind == "needs_approval" && !answers {
-			e, err := r.viewWaiting(waiting)
-			if err != nil || session.Phase(e.Phase) != session.Ended { // else its agent is gone, and the end is being taken in
+			seen, err := record.View(r.s.dir, r.folder)
+			if err != nil || session.Phase(seen.Phase) != session.Ended { // else its agent is gone, and the end is being taken in
+				e, err := r.viewWaiting(waiting)
 				return &e, err
 			}
 		}
