@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -118,14 +117,14 @@ func (s *stage) lockRecord(path string) (unlock func()) {
 func (s *stage) holdFile(path string) (let func()) {
 	s.t.Helper()
 	file := filepath.Join(s.home, path)
-	if err := syscall.Mount(file, file, "", syscall.MS_BIND, ""); err != nil {
+	if err := bind(file); err != nil {
 		s.t.Skipf("cannot mount: %v", err)
 	}
 	held := true
 	let = func() {
 		if held {
 			held = false
-			_ = syscall.Unmount(file, syscall.MNT_DETACH)
+			_ = unbind(file)
 		}
 	}
 	s.t.Cleanup(let)
@@ -202,14 +201,5 @@ func (d *driver) reconnect() {
 	d.s.t.Helper()
 	if err := d.connect(); err != nil {
 		d.s.t.Fatal(err)
-	}
-}
-
-// revive has another supervisor, when one was killed, and its clients with it.
-func (s *stage) revive(all ...*driver) {
-	s.t.Helper()
-	s.serving()
-	for _, d := range all {
-		d.reconnect()
 	}
 }
