@@ -40,11 +40,10 @@ func (s *Supervisor) post(ctx context.Context, d *desk, client string, m api.Sen
 		return effect{}, err
 	}
 	folder := session.Folder(spec.Controller, spec.ID)
-	idle, err := s.reserveTurn(ctx, d, client, spec, folder)
+	idle, err := s.place(ctx, d, client, spec, folder)
 	if err != nil {
 		return effect{}, err
 	}
-	crash.At("supervisor.enqueued")
 	claimed, err := record.Claim(ctx, s.dir, spec, 0, func(*record.Spec) error { return nil })
 	if api.CodeOf(err) == api.CodeConflict { // killed before its receipt, it was another message
 		err = api.E(api.CodeOperationConflict, "%w", err)
@@ -129,6 +128,18 @@ func environmentOf(vars map[string]string, secrets []string) environ.Environment
 		env.Secret[name] = true
 	}
 	return env
+}
+
+// place takes the message's place, unless it was taken: killed behind that, the order is there, and may have ended since. idle:
+// nobody is before it.
+func (s *Supervisor) place(ctx context.Context, d *desk, client string, spec record.Spec, folder string) (idle bool, err error) {
+	if !s.ordered(spec.ID) {
+		idle, err = s.reserveTurn(ctx, d, client, spec, folder)
+		crash.At("supervisor.enqueued")
+		return idle, err
+	}
+	first, err := s.turnOf(d.id)
+	return spec.When != whenSteer && (first == "" || first == folder), err
 }
 
 // reserveTurn takes the message's place in the queue, in the write that checks that it may come. idle: it is the first.
