@@ -246,3 +246,52 @@ func TestR5_AttachStartsNothingBehindAStop(t *testing.T) {
 	p.leaves(0)
 	s.quiet()
 }
+
+// What was typed is carried out though who typed it has left: nobody else has the environment that it needs.
+func TestAttach_WhatWasTypedGoesOn(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "")
+	p := s.sitDown()
+	p.types("say idle\r\x04")
+	p.leaves(0)
+	s.until("it was done", func() bool { return s.lines("prompts") == 2 })
+	p = seated(s, s.command("attach", "k"))
+	p.shows("pintle: attached to s-", 1)
+	p.types("hold go; die\r")
+	s.until("the turn runs", func() bool { return exists(filepath.Join(s.work, "busy")) })
+	p.types("say behind\r\x04")
+	p.leaves(0)
+	s.there("go")
+	s.until("it was done", func() bool { return s.lines("prompts") == 4 })
+	s.verb("wait", s.sessionOf("k"))
+	s.quiet()
+}
+
+// Who comes while something is asked sees the question, and what others put into a turn.
+func TestAttach_ComesLater(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "")
+	first := s.sitDown()
+	first.types("ask ls; steer\r")
+	first.shows("-- codex asks to run ls (it must): /allow p-", 1)
+	p := seated(s, s.command("attach", "k"))
+	p.shows("-- codex asks to run ls (it must): /allow p-", 1)
+	p.shows("pintle: attached to s-", 1)
+	p.types("/allow\r")
+	p.shows("pintle: /allow needs something behind it", 1)
+	_, after, _ := strings.Cut(p.screen(), ": /allow ")
+	id, _, _ := strings.Cut(after, ",")
+	p.types("/allow " + id + "\r")
+	p.shows("ran ls\n", 1)
+	p.types("/steer turn left\r")
+	p.shows("steered turn left\n", 1)
+	first.shows("> turn left\n", 1)
+	if strings.Contains(p.screen(), "> turn left\n") {
+		t.Errorf("what was typed here is told, too:\n%s", p.screen())
+	}
+	for _, seat := range []*seat{p, first} {
+		seat.types("\x04")
+		seat.leaves(0)
+	}
+	s.quiet()
+}

@@ -133,6 +133,9 @@ func (t *attachment) greet(past []record.Row) {
 	for _, row := range past {
 		fmt.Fprint(t.a.stdout, legible(rowText(row)))
 	}
+	for _, text := range t.view.open() {
+		fmt.Fprintln(t.a.stdout, legible(text))
+	}
 	t.a.say("attached to %s (%s in %s), %s; /help says what can be typed, Ctrl-D leaves", t.talk.Session, t.talk.Provider, printable(t.talk.Cwd), t.link.lease.Mode)
 }
 
@@ -265,11 +268,11 @@ func (t *attachment) leave(why error) error {
 // leaveLimit is how long leaving may take; the client's grace does the rest.
 const leaveLimit = 5 * time.Second
 
-// hurry has what was typed be stored before one leaves.
+// hurry has what was typed be stored before one leaves, with the environment that it waits for.
 func (t *attachment) hurry(ctx context.Context) {
-	stored := make(chan struct{})
+	stored, sent := make(chan struct{}), t.sent
 	select {
-	case t.work <- func() { close(stored) }:
+	case t.work <- func() { t.provide(ctx, sent); close(stored) }:
 	default:
 		return
 	}

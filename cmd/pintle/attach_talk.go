@@ -59,6 +59,8 @@ func (t *attachment) heard(ctx context.Context, l line) {
 		go t.interrupt(ctx)
 	case (word == "/allow" || word == "/deny") && rest != "":
 		t.answer(ctx, rest, word[1:])
+	case slices.Contains([]string{"/steer", "/allow", "/deny"}, word):
+		t.failed(usage("%s needs something behind it; /help says what", word))
 	case word == "/help":
 		t.a.say("%s", commands)
 	default:
@@ -129,6 +131,19 @@ func (t *attachment) await(ctx context.Context, m *message) (o outcome) {
 			return o
 		}
 		o.execution = api.Execution{}
+	}
+}
+
+// provide brings the environment to those that wait for it, since nobody is there who would later.
+func (t *attachment) provide(ctx context.Context, sent []*message) {
+	for _, m := range sent {
+		var e api.Execution
+		if t.link.call(ctx, api.MethodGet, api.Target{ID: m.OperationID}, &e) != nil || e.WaitingFor == nil || e.WaitingFor.Kind != "needs_env" {
+			continue
+		}
+		if err := t.bring(ctx, m); err != nil {
+			t.a.say("%s was not given its environment: %v", m.OperationID, err)
+		}
 	}
 }
 

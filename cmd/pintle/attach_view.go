@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/state"
 	"github.com/pintle/pintle/state/journal"
 )
 
@@ -18,10 +20,11 @@ type view struct {
 	out    io.Writer
 	talk   talk
 	steers map[string]bool // executions that have no turn of their own
+	asked  map[string]bool // what was asked already when one came
 }
 
 func newView(t *attachment) *view {
-	return &view{t: t, out: t.a.stdout, talk: talk{spoken: true}, steers: map[string]bool{}}
+	return &view{t: t, out: t.a.stdout, talk: talk{spoken: true}, steers: map[string]bool{}, asked: map[string]bool{}}
 }
 
 // flush ends the line of what an agent said, before something else is shown.
@@ -66,8 +69,8 @@ func (v *view) line(e journal.Event) string {
 		}
 	case "permission_requested":
 		p, err := requested(e)
-		if err == nil {
-			return fmt.Sprintf("-- %s asks %s: /allow %s, or /deny %s", v.t.talk.Provider, asks(p.Title, p.Reason), p.ID, p.ID)
+		if err == nil && !v.asked[p.ID] {
+			return v.question(p.ID, p.Title, p.Reason)
 		}
 	case "permission_resolved":
 		r, err := resolved(e)
@@ -86,18 +89,43 @@ func (v *view) line(e journal.Event) string {
 	return done(e)
 }
 
+// question is what the agent asks for, and how it is answered.
+func (v *view) question(id, title, reason string) string {
+	v.asked[id] = true
+	return fmt.Sprintf("-- %s asks %s: /allow %s, or /deny %s", v.t.talk.Provider, asks(title, reason), id, id)
+}
+
+// open is what nobody has answered when one comes: no row of the history tells of it.
+func (v *view) open() (questions []string) {
+	sess, err := state.Read[record.Session](v.t.d, record.SessionFile(v.t.talk.Session))
+	if err != nil {
+		return nil // it is the supervisor who complains of it
+	}
+	for _, turn := range sess.Queue {
+		e, err := record.View(v.t.d, turn.Folder)
+		if err != nil {
+			continue
+		}
+		for _, p := range approvalsOf(e) {
+			questions = append(questions, v.question(p.Permission, p.Title, p.Reason))
+		}
+	}
+	return questions
+}
+
 func endOf(e journal.Event) string {
 	var data struct{ Outcome string }
 	_ = json.Unmarshal(e.Data, &data)
 	return data.Outcome
 }
 
-// told is what the agent was told, unless it was typed here.
+// told is what the agent was told, unless it was typed here. What is put into a turn has the turn's execution, and its own
+// one is its message.
 func (v *view) told(e journal.Event) string {
-	if _, own := v.t.own[e.Execution]; own {
+	said, of, _ := session.Heard(e.Data)
+	if _, own := v.t.own[cmp.Or(of, e.Execution)]; own {
 		return ""
 	}
-	said, _, _ := session.Heard(e.Data)
 	text := quote(string(said))
 	return text[:len(text)-1]
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/providers/codex"
 	"github.com/pintle/pintle/providers/command"
@@ -48,7 +49,7 @@ func (v *runVerb) prompt(a *app) (string, error) {
 	case v.File != "" && more != nil:
 		return "", usage("-f and - can't be used together")
 	case len(words) == 0 && v.File == "" && more == nil:
-		return "", usage(`no prompt: give it as one argument, as in pintle run -a codex "fix the test"`)
+		return "", usage(`no prompt: give it as one argument, as in %s "fix the test"`, v.typed())
 	case v.File != "":
 		data, err := os.ReadFile(v.File)
 		if err != nil {
@@ -101,4 +102,17 @@ func printText(out io.Writer, provider string, text []byte) error {
 		return fmt.Errorf("write output: %w", state.Full(err))
 	}
 	return nil
+}
+
+// typed is how such an order begins.
+func (v *runVerb) typed() string {
+	switch {
+	case v.sends:
+		return "pintle send " + record.Quote(v.Session)
+	case v.Session != "":
+		return "pintle run --session " + record.Quote(v.Session)
+	case v.Agent == "": // it is the default
+		return "pintle run"
+	}
+	return "pintle run -a " + record.Quote(v.Agent)
 }

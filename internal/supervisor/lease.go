@@ -351,9 +351,12 @@ func (s *Supervisor) letGo(id string) {
 	if s.leased(id) {
 		return
 	}
+	awaited := s.awaited(id)
 	s.mu.Lock()
 	k, r := s.kept[id], s.runs
-	delete(s.homes, id)
+	if !awaited {
+		delete(s.homes, id)
+	}
 	for _, run := range r {
 		run.wake()
 	}

@@ -145,11 +145,23 @@ func (s *Supervisor) settleIn(session string, env environ.Environment, spoken bo
 	s.homes[session] = env
 }
 
-// leaveHome forgets it, unless the session is held or its agent's process is kept.
-func (r *run) leaveHome() {
-	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
-	if len(r.s.leases[r.st.Session]) == 0 && r.s.kept[r.st.Session] == nil {
-		delete(r.s.homes, r.st.Session)
+// leaveHome forgets it, unless the session is held, also by a message in its queue, or its agent's process is kept.
+func (s *Supervisor) leaveHome(id string) {
+	s.mu.Lock()
+	_, ok := s.homes[id]
+	s.mu.Unlock()
+	if !ok || s.awaited(id) {
+		return
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.leases[id]) == 0 && s.kept[id] == nil {
+		delete(s.homes, id)
+	}
+}
+
+// awaited reports whether an execution of a session has not ended; the last one that does forgets the environment.
+func (s *Supervisor) awaited(id string) bool {
+	folder, err := s.running(id)
+	return err == nil && folder != ""
 }

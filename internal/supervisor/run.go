@@ -156,7 +156,7 @@ func (r *run) finish(ended bool) {
 	r.s.mu.Unlock()
 	close(r.done)
 	r.wakeFor()
-	r.leaveHome()
+	r.s.leaveHome(r.st.Session)
 	if ended {
 		r.s.mend(r.st.Session)
 		if r.st.Leaving {
