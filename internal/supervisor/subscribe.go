@@ -143,7 +143,7 @@ func (s *Supervisor) pump(ctx context.Context, p *rpc.Peer, session string, afte
 		}
 		for i := range events {
 			events[i].Commit = nil // how far the spool was taken in is nobody's business
-			if ctx.Err() != nil || p.Send(api.NotifyEvent, events[i]) != nil {
+			if ctx.Err() != nil || tell(p, events[i]) != nil {
 				return nil // it has gone
 			}
 		}
