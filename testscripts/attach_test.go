@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state/journal"
 )
 
 // sitDown attaches at a terminal to the session of a run that has said one.
@@ -204,7 +205,7 @@ func TestR2_RecoverOfAParkedSession(t *testing.T) {
 	s.serving()
 	a := s.join("a")
 	sess := a.open()
-	a.send(sess.ID, "say one")
+	one, _ := a.send(sess.ID, "say one")
 	s.touch("other")
 	s.slay(a.pid(sess.ID))
 	a.comes(sess.ID, "it is parked", func(s api.Session) bool { return s.State == "parked" })
@@ -217,6 +218,9 @@ func TestR2_RecoverOfAParkedSession(t *testing.T) {
 		if _, said := s.verb(args...); !strings.Contains(said, "is parked: crash_looping") || !strings.Contains(said, "hint: pintle recover "+sess.ID) {
 			t.Errorf("%v: %s", args, said)
 		}
+	}
+	if out, said := s.verb("recover", one.Execution); out != "ended\n" || !strings.Contains(said, "pintle recover "+sess.ID) {
+		t.Errorf("recover of a run of it: %s, %s", out, said)
 	}
 	s.without("other")
 	out, said := s.verb("recover", sess.ID)
@@ -293,5 +297,25 @@ func TestAttach_ComesLater(t *testing.T) {
 		seat.types("\x04")
 		seat.leaves(0)
 	}
+	s.quiet()
+}
+
+// What is longer than a line of the wire is told cut, and what comes behind it is told, too.
+func TestAttach_LongerThanALine(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "")
+	p := s.sitDown()
+	if err := os.WriteFile(filepath.Join(s.work, "long"), []byte("say two; "+strings.Repeat("x", 5<<20)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := s.join("a")
+	call[api.Subscribed](a, api.MethodSessSubscribe, api.Subscribe{Session: "k"})
+	s.verb("send", "--id", "long", "-f", "long", "k")
+	a.saw("user_message_chunk", func(ev journal.Event) bool {
+		return ev.Execution == "long" && len(ev.Data) < 300<<10 && strings.Contains(string(ev.Data), `"cut":true`)
+	})
+	a.saw("turn_ended", func(ev journal.Event) bool { return ev.Execution == "long" })
+	p.types("\x04")
+	p.leaves(0)
 	s.quiet()
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
 )
 
 // recoverVerb is `pintle recover`.
@@ -45,7 +46,16 @@ func (v *recoverVerb) run(a *app) error {
 		a.print(e)
 		return nil
 	}
-	return a.field(e, "phase", false)
+	if err := a.field(e, "phase", false); err != nil {
+		return err
+	}
+	sess, err := state.Read[record.Session](d, record.SessionFile(e.Session))
+	if err == nil { // else it has none
+		if ok, why := sess.Restart.MayStart(); !ok {
+			a.say("hint: its session is parked (%s): pintle recover %s", why, sess.ID)
+		}
+	}
+	return nil
 }
 
 // session decides that of a session, and says how it is then.

@@ -16,6 +16,7 @@ import (
 	"github.com/pintle/pintle/internal/shim"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
+	"github.com/pintle/pintle/state/journal"
 )
 
 // viewSession is a session as it is now. It starts nothing.
@@ -26,7 +27,7 @@ func (s *Supervisor) viewSession(id string) (api.Session, error) {
 	}
 	sess.Leases = s.valid(sess)
 	v := SessionOf(s.dir, sess)
-	v.LastSeq = s.lastSequence(id)
+	v.LastSeq = max(v.LastSeq, s.lastSequence(id))
 	for i, l := range sess.Leases {
 		v.Leases[i] = s.leaseOf(l)
 	}
@@ -50,6 +51,12 @@ func SessionOf(d *state.Dir, sess record.Session) api.Session {
 	v := api.Session{
 		ID: sess.ID, State: stateOf(sess), Provider: sess.Provider, Workspace: sess.Workspace, Conversation: sess.Conversation, Fence: sess.Fence,
 		Leases: []api.Lease{}, Queue: []api.Queued{}, CreatedAt: sess.CreatedAt, ArchivedAt: sess.ArchivedAt,
+	}
+	for e, err := range journal.Back(d.Path(record.JournalDir(sess.ID)), 0) {
+		if err == nil {
+			v.LastSeq = e.Seq
+		}
+		break
 	}
 	if w, err := state.Read[record.Workspace](d, record.WorkspaceFile(sess.Workspace)); err == nil {
 		v.Cwd = w.Cwd
