@@ -32,6 +32,34 @@ func Restore(list, secrets []string) Environment {
 	return e
 }
 
+// Brought makes the Environment that came with a request: nothing is added to it, and of the secrets those by name are known
+// too. Its errors never hold a value.
+func Brought(vars map[string]string, secrets []string) (Environment, error) {
+	e := Environment{Vars: vars, Secret: map[string]bool{}}
+	e.mark(secrets)
+	if err := checkVariables(vars); err != nil {
+		return e, err
+	}
+	for _, name := range secrets {
+		if _, there := vars[name]; !there {
+			return e, fmt.Errorf("environment: the secret %q is not in it", name)
+		}
+	}
+	return e, nil
+}
+
+// Tells names a secret whose value is in one of texts that are put on record; "" if there is none.
+func (e Environment) Tells(texts ...string) string {
+	for _, name := range e.SecretNames() {
+		value := e.Vars[name]
+		told := func(text string) bool { return strings.Contains(text, value) }
+		if utf8.RuneCountInString(value) >= minSecret && slices.ContainsFunc(texts, told) {
+			return name
+		}
+	}
+	return ""
+}
+
 // List returns NAME=value, sorted, as execve takes it.
 func (e Environment) List() []string {
 	list := make([]string, 0, len(e.Vars))

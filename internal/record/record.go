@@ -159,6 +159,8 @@ type Session struct {
 	Opened string `json:"opened,omitempty"`
 	// Operation is the one that made it, over the socket.
 	Operation string `json:"operation,omitempty"`
+	// Asked is the fingerprint of that operation's request: it may be refused, and has no receipt then.
+	Asked string `json:"asked,omitempty"`
 	// Openings counts those of its conversation that pintle gave itself to do.
 	Openings int             `json:"openings,omitempty"`
 	Policy   session.Policy  `json:"policy,omitempty"` // of restarts; "": on-crash

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/pintle/pintle/internal/record"
@@ -52,8 +53,8 @@ func (s *Supervisor) answerTo(ctx context.Context, a api.Answer) (any, error) {
 	if d != providers.Allow && d != providers.Deny {
 		return nil, api.E(api.CodeParams, "the decision %q is none: allow or deny", a.Decision)
 	}
-	if utf8.RuneCountInString(a.By) > maxBy {
-		return nil, api.E(api.CodeParams, "by: over %d characters", maxBy)
+	if utf8.RuneCountInString(a.By) > maxBy || strings.ContainsFunc(a.By, unicode.IsControl) { // it is printed
+		return nil, api.E(api.CodeParams, "by: over %d characters, or one that is no character to read", maxBy)
 	}
 	folder, permission, err := s.asked(a.ID)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,7 +25,6 @@ import (
 // createSession makes a session, held by its creator, and answers once its conversation stands (L2). Its id follows from
 // the operation's, so that a repeat finds it.
 func (q asking) createSession(ctx context.Context, c api.CreateSession) (any, error) {
-	env := environmentOf(c.Environment, c.Secrets)
 	id, client := sessionID(c.OperationID), q.client()
 	if c.ExpectedFence == nil {
 		c.ExpectedFence = []byte("null")
@@ -35,8 +35,17 @@ func (q asking) createSession(ctx context.Context, c api.CreateSession) (any, er
 		if err != nil {
 			return effect{}, err
 		}
-		spec.Environment.Values, spec.Environment.Names = env.Stored(), env.Names()
-		return q.s.convene(ctx, d, client, c.OperationID, spec, env, session.Policy(c.Restart))
+		env, err := environmentOf(c.Environment, c.Secrets, c.AgentArgs...)
+		if err != nil {
+			return effect{}, err
+		}
+		spec.Environment.Values, spec.Environment.Names, spec.Environment.Secrets = env.Stored(), env.Names(), env.SecretNames()
+		asked, err := session.Fingerprint(q.method, id, q.params)
+		if err != nil {
+			return effect{}, err
+		}
+		made := record.Session{Template: &spec, Policy: session.Policy(c.Restart), Operation: c.OperationID, Asked: asked}
+		return q.s.convene(ctx, d, client, made, env)
 	})
 }
 
@@ -62,8 +71,15 @@ func (s *Supervisor) template(c api.CreateSession) (record.Spec, error) {
 		return record.Spec{}, api.E(api.CodeParams, "cwd %s: no such directory", record.Quote(c.Cwd))
 	case !slices.Contains(policies, session.Policy(c.Restart)):
 		return record.Spec{}, api.E(api.CodeParams, "restart %q: never, on-demand or on-crash", c.Restart)
-	case c.WarmMs < 0:
-		return record.Spec{}, api.E(api.CodeParams, "warmMs cannot be negative")
+	case !slices.Contains(approvals, c.Approve):
+		return record.Spec{}, api.E(api.CodeParams, "approve %q: none, reads, edits or all", c.Approve)
+	case !slices.Contains(absences, c.Unattended):
+		return record.Spec{}, api.E(api.CodeParams, "unattended %q: fail, deny or park", c.Unattended)
+	case c.Umask != nil && (*c.Umask < 0 || *c.Umask > 0o777):
+		return record.Spec{}, api.E(api.CodeParams, "a umask of %d: from 0 to 511, which is 0777", *c.Umask)
+	}
+	if err := someTime("warmMs", c.WarmMs); err != nil {
+		return record.Spec{}, err
 	}
 	path, err := s.o.Locate(c.Provider, c.Path, c.Cwd, c.Environment["PATH"])
 	if err != nil {
@@ -81,12 +97,26 @@ func (s *Supervisor) template(c api.CreateSession) (record.Spec, error) {
 		Limits: record.Limits{
 			Warm: time.Duration(c.WarmMs) * time.Millisecond, IdleTimeout: time.Duration(s.o.Config.Deadlines.Idle), Share: c.Share,
 		},
-		Environment: record.Environment{Secrets: c.Secrets, Umask: umask},
+		Environment: record.Environment{Umask: umask},
 	}, nil
 }
 
-// policies are those of restarts; "" is the default.
+// policies are those of restarts; "" is the default, as in the other two.
 var policies = []session.Policy{"", session.Never, session.OnDemand, session.OnCrash}
+
+// approvals are what an agent may do unasked, absences what becomes of a question with nobody there.
+var (
+	approvals = []string{"", "none", "reads", "edits", "all"}
+	absences  = []string{"", "fail", "deny", "park"}
+)
+
+// someTime refuses milliseconds that are no time, or more than a Duration holds.
+func someTime(name string, ms int64) error {
+	if ms < 0 || ms > int64(math.MaxInt64/time.Millisecond) {
+		return api.E(api.CodeParams, "%s is %d: a time is not negative, and not longer than 292 years", name, ms)
+	}
+	return nil
+}
 
 func or(a, b string) string {
 	if a == "" {
@@ -97,13 +127,13 @@ func or(a, b string) string {
 
 // convene puts the session on record, held by its creator, and then has its conversation opened. If that cannot be, the
 // session is nobody's; the answer says why.
-func (s *Supervisor) convene(ctx context.Context, d *desk, client, operation string, spec record.Spec, env environ.Environment, policy session.Policy) (effect, error) {
+func (s *Supervisor) convene(ctx context.Context, d *desk, client string, made record.Session, env environ.Environment) (effect, error) {
 	if err := s.clients.note(ctx, client, d.id); err != nil {
 		return effect{}, err
 	}
 	crash.At("supervisor.client_noted")
-	lease := session.Lease{Client: client, Mode: session.Exclusive, Since: time.Now().UTC(), Operation: operation}
-	sess, err := s.found(ctx, d, lease, spec, policy)
+	lease := session.Lease{Client: client, Mode: session.Exclusive, Since: time.Now().UTC(), Operation: made.Operation}
+	sess, err := s.found(ctx, d, lease, made)
 	if err != nil {
 		return effect{}, err
 	}
@@ -124,7 +154,7 @@ func (s *Supervisor) convene(ctx context.Context, d *desk, client, operation str
 }
 
 // found writes the record of a new session, its journal's directory first.
-func (s *Supervisor) found(ctx context.Context, d *desk, lease session.Lease, spec record.Spec, policy session.Policy) (sess record.Session, err error) {
+func (s *Supervisor) found(ctx context.Context, d *desk, lease session.Lease, made record.Session) (sess record.Session, err error) {
 	if err := s.dir.Mkdir("sessions", d.id); err != nil {
 		return sess, err
 	}
@@ -138,10 +168,9 @@ func (s *Supervisor) found(ctx context.Context, d *desk, lease session.Lease, sp
 	var taken []record.LeaseChange
 	err = state.Update(ctx, s.dir, record.SessionFile(d.id), func(r *record.Session) error {
 		if r.Version == 0 {
-			*r = record.Session{
-				Version: record.Version, ID: d.id, Fence: 1, BootID: boot, Workspace: newID("w"), Provider: spec.Payload.Provider, CreatedAt: lease.Since,
-				Template: &spec, Policy: policy, Operation: lease.Operation,
-			}
+			*r = made
+			r.Version, r.ID, r.Fence, r.BootID, r.CreatedAt = record.Version, d.id, 1, boot, lease.Since
+			r.Workspace, r.Provider = newID("w"), made.Template.Payload.Provider
 		}
 		if len(r.Leases) == 0 { // it is new, or could not be opened before
 			r.Leases, r.Openings = session.Leases{lease}, r.Openings+1

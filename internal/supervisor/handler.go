@@ -137,7 +137,10 @@ func (s *Supervisor) bring(folder string, c api.Create) error {
 	if err != nil {
 		return err
 	}
-	env := environmentOf(c.Environment, c.Secrets)
+	env, err := environmentOf(c.Environment, c.Secrets)
+	if err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was, ok := s.envs[folder]

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -35,7 +36,11 @@ func (s *Supervisor) post(ctx context.Context, d *desk, client string, m api.Sen
 	if err != nil {
 		return effect{}, err
 	}
-	spec, err := s.message(sess, client, m)
+	env, err := environmentOf(m.Environment, m.Secrets, m.Text)
+	if err != nil {
+		return effect{}, err
+	}
+	spec, err := s.message(sess, client, m, env)
 	if err != nil {
 		return effect{}, err
 	}
@@ -56,7 +61,7 @@ func (s *Supervisor) post(ctx context.Context, d *desk, client string, m api.Sen
 		if err := s.bring(claimed.Folder, api.Create{ID: spec.ID, Environment: m.Environment, Secrets: m.Secrets}); err != nil {
 			return effect{}, err
 		}
-		s.settleIn(d.id, environmentOf(m.Environment, m.Secrets), true) // also for one before it that waits for values
+		s.settleIn(d.id, env, true) // also for one before it that waits for values
 		s.pokeAll()
 	}
 	at := claimed.Spec.Desired.At
@@ -81,9 +86,9 @@ func (s *Supervisor) post(ctx context.Context, d *desk, client string, m api.Sen
 }
 
 // message is the order of one.
-func (s *Supervisor) message(sess record.Session, client string, m api.Send) (record.Spec, error) {
+func (s *Supervisor) message(sess record.Session, client string, m api.Send, env environ.Environment) (record.Spec, error) {
 	spec, err := s.templateOf(sess)
-	if err != nil {
+	if err := cmp.Or(err, someTime("timeoutMs", m.TimeoutMs)); err != nil {
 		return spec, err
 	}
 	provider := s.o.Providers[sess.Provider]
@@ -115,19 +120,21 @@ func (s *Supervisor) message(sess record.Session, client string, m api.Send) (re
 	}
 	spec.Environment.Inherit = m.Environment == nil
 	if m.Environment != nil {
-		env := environmentOf(m.Environment, m.Secrets)
-		spec.Environment.Values, spec.Environment.Names, spec.Environment.Secrets = env.Stored(), env.Names(), m.Secrets
+		spec.Environment.Values, spec.Environment.Names, spec.Environment.Secrets = env.Stored(), env.Names(), env.SecretNames()
 	}
 	return spec, err
 }
 
-// environmentOf is what came with a request.
-func environmentOf(vars map[string]string, secrets []string) environ.Environment {
-	env := environ.Environment{Vars: vars, Secret: map[string]bool{}}
-	for _, name := range secrets {
-		env.Secret[name] = true
+// environmentOf is what came with a request. Recorded are words of it that go on record, where no secret may be (E5).
+func environmentOf(vars map[string]string, secrets []string, recorded ...string) (environ.Environment, error) {
+	env, err := environ.Brought(vars, secrets)
+	if err != nil {
+		return env, api.E(api.CodeParams, "%w", err)
 	}
-	return env
+	if name := env.Tells(recorded...); name != "" {
+		return env, api.E(api.CodeParams, "the request holds the value of the secret %s: have the agent read it from its environment", name)
+	}
+	return env, nil
 }
 
 // place takes the message's place, unless it was taken: killed behind that, the order is there, and may have ended since. idle:

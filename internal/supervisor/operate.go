@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/pintle/pintle/internal/record"
@@ -80,8 +81,10 @@ func (d *desk) seeThrough(ctx context.Context, o operation, do func(context.Cont
 	return answer, d.conclude(ctx, o, answer)
 }
 
-// conclude records the answer of an operation that took its time.
+// conclude records the answer of an operation that took its time: also if the asker has gone, since it was carried out.
 func (d *desk) conclude(ctx context.Context, o operation, answer any) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.s.operationLimit())
+	defer cancel()
 	done, err := d.take(ctx)
 	if err != nil {
 		return err
@@ -140,6 +143,9 @@ func (d *desk) check(o operation) (*session.Receipt, error) {
 		receipts = &session.Receipts{}
 	}
 	receipt, err := session.Check(m, receipts, st, time.Now())
+	if err == nil && receipt == nil && o.creates && sess.Asked != "" && sess.Asked != m.Computed {
+		err = fmt.Errorf("%w: %s asked for another session", session.ErrOperationConflict, o.OperationID)
+	}
 	return receipt, d.refused(err, sess)
 }
 
