@@ -25,6 +25,7 @@ func (r *round) check() (c counts, faults []string) {
 		return counts{kills: int(r.kills.Load())}, []string{"state directory: " + err.Error()}
 	}
 	r.settle(d)
+	r.calm(fault)
 	before := r.outcomes(d)
 	r.killSupervisor()
 	r.orphans(&c, fault)
@@ -32,6 +33,7 @@ func (r *round) check() (c counts, faults []string) {
 		r.checkOrder(d, o, before[o.key], &c, fault)
 	}
 	r.countLaunches(d, &c, fault)
+	r.checkTalk(d, &c, fault)
 	r.checkTrees(d, &c, fault)
 	r.leave(&c, fault)
 	c.kills, c.archives, c.restores = int(r.kills.Load()), int(r.archives.Load()), int(r.restores.Load())

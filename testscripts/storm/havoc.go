@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/pintle/pintle/internal/proc"
 	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/state"
 )
 
 // killer kills somebody now and then: verbs, the supervisor, shims, agents and what they started.
@@ -92,7 +94,7 @@ func (r *round) killOne(d dice, what string, which func(proc.Tagged) bool) {
 		o.spoil(what + " killed")
 	} else if r.isChore(victim) {
 		r.spoilTrees(what + " of a chore killed")
-	} else {
+	} else if !r.isTalk(victim) {
 		return // it is not known whose it is: what it spoils could not be told
 	}
 	if proc.Signal(victim.Identity, syscall.SIGKILL) == nil {
@@ -116,6 +118,21 @@ func (r *round) orderOf(t proc.Tagged) *order {
 		}
 	}
 	return nil
+}
+
+// isTalk reports whether a process is of a session that clients share, and not of an order.
+func (r *round) isTalk(t proc.Tagged) bool {
+	if role(t) != "shim" {
+		cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", t.PID))
+		return err == nil && filepath.Dir(cwd) == r.agents()
+	}
+	rt, ok := r.runtimeOf(t)
+	d, err := state.OpenExisting(r.home)
+	if !ok || err != nil {
+		return false
+	}
+	spec, err := record.SpecOf(d, rt.Folder)
+	return err == nil && spec.Payload.Provider == "codex"
 }
 
 // runtimeOf is the record of what a shim is for.

@@ -55,6 +55,7 @@ func main() {
 type counts struct {
 	kills, launches, duplicates, lost, orphans int
 	worktrees, archives, restores, lostFiles   int
+	sessions, messages, repeats                int
 }
 
 func (c *counts) add(d counts) {
@@ -67,11 +68,14 @@ func (c *counts) add(d counts) {
 	c.archives += d.archives
 	c.restores += d.restores
 	c.lostFiles += d.lostFiles
+	c.sessions += d.sessions
+	c.messages += d.messages
+	c.repeats += d.repeats
 }
 
 func (c counts) String() string {
-	return fmt.Sprintf("kills %d, launches %d, duplicates %d, lost results %d, orphans %d, worktrees %d, archives %d, restores %d, lost files %d",
-		c.kills, c.launches, c.duplicates, c.lost, c.orphans, c.worktrees, c.archives, c.restores, c.lostFiles)
+	return fmt.Sprintf("kills %d, launches %d, duplicates %d, lost results %d, orphans %d, worktrees %d, archives %d, restores %d, lost files %d, sessions %d, messages %d, repeats %d",
+		c.kills, c.launches, c.duplicates, c.lost, c.orphans, c.worktrees, c.archives, c.restores, c.lostFiles, c.sessions, c.messages, c.repeats)
 }
 
 // storm runs rounds, each in a state directory of its own, until the time is up or enough was killed.

@@ -36,6 +36,10 @@ type round struct {
 	fullN atomic.Int64 // how often the disk was filled; odd: it is full
 
 	archives, restores atomic.Int64
+
+	talk     talk
+	reviving sync.Mutex
+	revived  time.Time
 }
 
 func newRound(o options, binary, dir string, n int) (*round, error) {
@@ -43,7 +47,11 @@ func newRound(o options, binary, dir string, n int) (*round, error) {
 		o: o, n: n, binary: binary, dir: dir, home: filepath.Join(dir, "m", "h"), log: filepath.Join(dir, "launches"),
 		kinds: kinds(), byKey: map[string]*order{}, clients: map[*exec.Cmd]bool{},
 	}
+	r.talk.stranded = map[string]bool{}
 	if err := os.MkdirAll(filepath.Join(dir, "m"), 0o700); err != nil {
+		return nil, err
+	}
+	if err := r.plantAgent(); err != nil {
 		return nil, err
 	}
 	if n%2 == 0 { // every other one has a real disk
@@ -136,6 +144,14 @@ func (r *round) run(length time.Duration) (counts, []string) {
 	var all sync.WaitGroup
 	for w := range r.o.workers {
 		all.Go(func() { r.work(ctx, newDice(r.o.seed, r.n, w)) })
+	}
+	for n := range visitors {
+		v := &visitor{r: r, name: fmt.Sprintf("v%d", n)}
+		if n == 0 {
+			v.grace = new(int64)
+			*v.grace = 300
+		}
+		all.Go(func() { r.visit(ctx, v, n) })
 	}
 	var havoc sync.WaitGroup
 	havoc.Go(func() { r.killer(ctx, newDice(r.o.seed, r.n, 100)) })
