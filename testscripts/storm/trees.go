@@ -244,6 +244,7 @@ func (r *round) blame(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.faults = append(r.faults, fmt.Sprintf(format, args...))
+	r.say("FAULT "+format, args...)
 }
 
 // folderOf is where the records of an order's key are.

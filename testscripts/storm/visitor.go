@@ -21,8 +21,8 @@ import (
 
 // callLimit is when a request counts as hanging, deedLimit when one that is repeated counts as never answered.
 const (
-	callLimit = 60 * time.Second
-	deedLimit = 3 * time.Minute
+	callLimit = 30 * time.Second
+	deedLimit = 45 * time.Second
 )
 
 // visitor is a client of the socket, which comes back as the same one.
@@ -112,10 +112,18 @@ func (v *visitor) vanish() {
 	}
 }
 
-// goodbye ends the client, and is repeated until that is known.
+// goodbye ends the client, and is repeated until that is known: by the reason of the end of its connection.
 func (v *visitor) goodbye() {
 	for limit := time.Now().Add(deedLimit); time.Now().Before(limit); {
-		if _, err := v.call(context.Background(), callLimit, api.MethodGoodbye, nil); err == nil {
+		c, err := v.connected(context.Background())
+		if err != nil {
+			v.r.revive()
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), callLimit)
+		err = c.Call(ctx, api.MethodGoodbye, nil, nil)
+		cancel()
+		if _, why := c.Reason(); err == nil || why == "goodbye" || api.CodeOf(err) == api.CodeClientGone {
 			v.vanish()
 			v.mu.Lock()
 			v.id, v.token = "", ""
@@ -248,7 +256,7 @@ func (r *round) strand(id string) {
 	r.talk.stranded[id] = true
 }
 
-// theirs reports whether there is a file.
+// there reports whether there is a file.
 func there(file string) bool {
 	_, err := os.Stat(file)
 	return !errors.Is(err, fs.ErrNotExist)
