@@ -85,6 +85,8 @@ func (v *view) line(e journal.Event) string {
 		return "-- the agent's process has ended"
 	case "recovery_scheduled", "conversation_replaced":
 		return "-- " + news(e)
+	case "session_parked":
+		return "-- parked: " + parked(e)
 	}
 	return done(e)
 }
@@ -111,6 +113,13 @@ func (v *view) open() (questions []string) {
 		}
 	}
 	return questions
+}
+
+// parked is why nothing starts the agent any more, and what does.
+func parked(e journal.Event) string {
+	var data struct{ Code, Message, Next string }
+	_ = json.Unmarshal(e.Data, &data)
+	return mute(data.Code + ": " + oneLine(data.Message) + ": " + data.Next)
 }
 
 func endOf(e journal.Event) string {

@@ -21,7 +21,7 @@ func Next(id string, w *api.WaitingFor) string {
 	case string(api.CodeCrashLooping):
 		return "pintle recover " + Quote(w.Names[0])
 	case "needs_env":
-		return fmt.Sprintf("repeat the pintle run that ordered it, with %v set", w.Names)
+		return fmt.Sprintf("repeat the pintle run or send that ordered it, with %v set; or send its session another message so", w.Names)
 	}
 	return "pintle wait " + Quote(id)
 }

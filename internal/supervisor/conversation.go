@@ -205,6 +205,7 @@ func (r *run) leaveSession(about providers.About) error {
 		}
 		if r.over() {
 			e.note(s, leased, now)
+			r.dueAt, r.park = s.Restart.NextAt, s.Restart.Parked
 		}
 		return nil
 	})

@@ -148,6 +148,9 @@ func (s *Supervisor) bring(folder string, c api.Create) error {
 		return nil // it may have begun with that one
 	}
 	s.envs[folder] = brought{env, spec.Desired.Attempt}
+	if id := spec.Payload.Session; id != "" { // others that wait in its session for values have them now
+		s.homes[id] = env
+	}
 	return nil
 }
 

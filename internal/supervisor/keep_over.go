@@ -109,7 +109,12 @@ func (k *keeper) exited() error {
 			return errGone
 		}
 		e.note(s, leased, now)
+		r.dueAt, r.park = s.Restart.NextAt, s.Restart.Parked
 		return nil
 	})
+	if err == nil {
+		r.rt = k.rt
+		r.tellRestart(e.why)
+	}
 	return ignoreAbsent(err)
 }

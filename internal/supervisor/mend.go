@@ -56,6 +56,20 @@ func (r *run) ending() ending {
 	return r.s.endingOf(r.st.RuntimeID, told || closed, why)
 }
 
+// tellRestart tells what follows from an exit. It is on record already: what cannot be told is not told.
+func (r *run) tellRestart(why string) {
+	e := event("recovery_scheduled", map[string]any{"at": r.dueAt, "cause": map[string]string{"message": why}})
+	switch {
+	case r.park != nil:
+		e = event("session_parked", map[string]any{"code": r.park.Code, "message": r.park.Cause, "next": "pintle recover " + r.st.Session})
+	case r.dueAt == nil:
+		return
+	}
+	if err := r.rt.note(true, e); err != nil {
+		r.s.log.Printf("session %s: %v", r.st.Session, err)
+	}
+}
+
 // over reports whether the session's record is to note an end of the run's: a process of it has exited, or could not be had
 // for an opening.
 func (r *run) over() bool {

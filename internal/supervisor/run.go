@@ -31,6 +31,8 @@ type run struct {
 	shim proc.Identity
 	// orphaned says that the shim which this supervisor launched went before it had started anything.
 	orphaned bool
+	park     *session.Parked // what the session's record says of its exit
+	dueAt    *time.Time      // when its session is opened again
 	fresh    bool            // it was taken up by this run, and nothing was begun since
 	parted   bool            // a process of it has ended, which its session's record is to note
 	vanished atomic.Bool     // the same, for who looks at it

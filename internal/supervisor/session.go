@@ -32,7 +32,25 @@ func (s *Supervisor) viewSession(id string) (api.Session, error) {
 		v.Leases[i] = s.leaseOf(l)
 	}
 	v.Ownership = s.ownership(sess)
+	s.tellQueue(&v)
 	return v, nil
+}
+
+// tellQueue says for what the first in the queue waits, and what helps: the others wait for him.
+func (s *Supervisor) tellQueue(v *api.Session) {
+	if v.Restart != nil && v.Restart.Parked != "" {
+		v.Ownership.Next = v.Next
+	}
+	for i := range v.Queue {
+		e, err := s.look(record.FolderOf(v.Queue[i].Execution))
+		if err != nil {
+			continue
+		}
+		v.Queue[i].Phase, v.Queue[i].WaitingFor = e.Phase, e.WaitingFor
+		if i == 0 && e.WaitingFor != nil && v.Next == "" {
+			v.Next = e.Next
+		}
+	}
 }
 
 // stateOf is whether a message can be given to a session.

@@ -318,6 +318,9 @@ func (r *run) close(v record.Verdict, text []byte) error {
 	if err := errors.Join(wrote, left); err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
+	if r.over() {
+		r.tellRestart(r.ending().why)
+	}
 	r.st.AgentVersion = cmp.Or(r.rt.version(), r.st.AgentVersion)
 	if u := spend(r.st.Spent, cmp.Or(about.Usage, r.rt.used)); u != (api.Usage{}) {
 		r.st.Usage = &u

@@ -90,9 +90,10 @@ type Lease struct {
 
 // Queued is an execution in the queue of its session.
 type Queued struct {
-	Execution string    `json:"execution"`
-	Phase     string    `json:"phase,omitempty"`
-	At        time.Time `json:"at"`
+	Execution  string      `json:"execution"`
+	Phase      string      `json:"phase,omitempty"`
+	At         time.Time   `json:"at"`
+	WaitingFor *WaitingFor `json:"waitingFor,omitempty"`
 }
 
 // Restarting is what is due, or not any more, after an exit that nobody asked for (R2).
