@@ -2,6 +2,7 @@ package testscripts
 
 import (
 	"bytes"
+	"context"
 	"io/fs"
 	"maps"
 	"os"
@@ -9,7 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
 )
 
 // What comes over the socket is held to what pintle run is held to: a secret that only its name tells is masked, and is in no
@@ -103,6 +106,47 @@ func TestF3_AFailedCreateIsNotAnother(t *testing.T) {
 	a.refused(api.CodeNoAgent, api.MethodSessCreate, c)
 	other.Operation = operation()
 	id := call[api.Session](a, api.MethodSessCreate, other).ID
+	a.detach(id)
+	s.quiet()
+}
+
+// An interrupt whose answer was not waited for is repeated: it means the turn that it meant, and not the next one.
+func TestF2_ARepeatedInterruptEndsOneTurn(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "")
+	s.serving()
+	a := s.join("a")
+	id := a.open().ID
+	first, second := a.post(id, "hold never"), a.post(id, "hold go")
+	dir, err := state.Open(t.Context(), s.home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.until("the first runs", func() bool { return s.lines("prompts") == 1 })
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	i := api.Interrupt{Operation: operation(), Session: id}
+	heard := make(chan error, 1)
+	go func() { heard <- a.c.Call(ctx, api.MethodSessInterrupt, i, nil) }()
+	s.until("it is on record", func() bool {
+		spec, err := record.SpecOf(dir, record.FolderOf(first.Execution))
+		return err == nil && spec.Desired.Cancel != nil
+	})
+	cancel()
+	t.Logf("the asker heard %v", <-heard)
+	if e := a.over(first.Execution); e.Outcome != "cancelled" {
+		t.Errorf("the first ended as %+v", e)
+	}
+	s.until("the second runs", func() bool { return s.lines("prompts") == 2 })
+	for range 2 {
+		if got := call[api.Controlled](a, api.MethodSessInterrupt, i); got.ExecutionID != first.Execution {
+			t.Errorf("it ended the turn of %s", got.ExecutionID)
+		}
+	}
+	s.touch("go")
+	if e := a.over(second.Execution); e.Outcome != "completed" {
+		t.Errorf("the second ended as %+v", e)
+	}
 	a.detach(id)
 	s.quiet()
 }

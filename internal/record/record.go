@@ -161,10 +161,36 @@ type Session struct {
 	Operation string `json:"operation,omitempty"`
 	// Asked is the fingerprint of that operation's request: it may be refused, and has no receipt then.
 	Asked string `json:"asked,omitempty"`
+	// Interrupts are the newest operations that had a turn end.
+	Interrupts []Interrupt `json:"interrupts,omitempty"`
 	// Openings counts those of its conversation that pintle gave itself to do.
 	Openings int             `json:"openings,omitempty"`
 	Policy   session.Policy  `json:"policy,omitempty"` // of restarts; "": on-crash
 	Restart  session.Restart `json:"restart,omitzero"`
+}
+
+// Interrupt is an operation that had a turn end, and whose. Cut before its receipt, its repeat means that turn and no later one.
+type Interrupt struct {
+	Operation string `json:"operation"`
+	Folder    string `json:"folder"`
+}
+
+// maxInterrupts is how many are remembered: until its receipt one is needed, which is soon.
+const maxInterrupts = 16
+
+// Interrupted is the folder of the execution whose turn an operation had end, "" if it had none end.
+func (s *Session) Interrupted(operation string) string {
+	i := slices.IndexFunc(s.Interrupts, func(i Interrupt) bool { return operation != "" && i.Operation == operation })
+	if i < 0 {
+		return ""
+	}
+	return s.Interrupts[i].Folder
+}
+
+// Interrupt notes that an operation has a turn end.
+func (s *Session) Interrupt(operation, folder string) {
+	s.Interrupts = append(s.Interrupts, Interrupt{operation, folder})
+	s.Interrupts = s.Interrupts[max(0, len(s.Interrupts)-maxInterrupts):]
 }
 
 // LeaseChange is a change of the leases, as lease_changed tells it: taken or given_back.

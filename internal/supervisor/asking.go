@@ -55,7 +55,7 @@ func (q asking) drive(ctx context.Context) (any, error) {
 	}
 	return call(ctx, q.params, func(ctx context.Context, i api.Interrupt) (any, error) {
 		o, err := q.operation(i.Session, i.Operation)
-		o.lease = q.mayWrite
+		o.lease, o.begun = q.mayWrite, func(r record.Session) bool { return r.Interrupted(i.OperationID) != "" }
 		return q.carryOut(ctx, o, err, func(ctx context.Context, d *desk) (effect, error) { return q.s.interruptSession(ctx, d, i) })
 	})
 }

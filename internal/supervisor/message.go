@@ -212,13 +212,9 @@ func (s *Supervisor) told(session string, e journal.Event, since time.Time) (boo
 	return slices.ContainsFunc(events, func(was journal.Event) bool { return was.Execution == e.Execution }), err
 }
 
-// interruptTurn has the turn that runs in a session end, and does not wait for it.
-func (s *Supervisor) interruptTurn(ctx context.Context, id, reason string) error {
-	folder, err := s.turnOf(id)
-	if err != nil || folder == "" {
-		return err
-	}
-	_, err = record.Cancel(ctx, s.dir, folder, api.Cancel{Action: "interrupt", Reason: reason, RequestedAt: time.Now().UTC()})
+// interruptRun has an execution's turn end, and does not wait for it.
+func (s *Supervisor) interruptRun(ctx context.Context, folder, reason string) error {
+	_, err := record.Cancel(ctx, s.dir, folder, api.Cancel{Action: "interrupt", Reason: reason, RequestedAt: time.Now().UTC()})
 	s.ensure(folder).wake()
 	return err
 }
@@ -249,10 +245,11 @@ func (s *Supervisor) turnOf(id string) (string, error) {
 	return folder, nil
 }
 
-// interruptSession has the turn that runs end, and answers once it has.
-func (s *Supervisor) interruptSession(_ context.Context, d *desk, i api.Interrupt) (effect, error) {
+// interruptSession has the turn that runs end, and answers once it has. Whose turn that is goes on record first, so that a
+// repeat whose first answer was not heard has no other one end.
+func (s *Supervisor) interruptSession(ctx context.Context, d *desk, i api.Interrupt) (effect, error) {
 	answer := api.Controlled{Action: "interrupt", Success: true}
-	folder, err := s.turnOf(d.id)
+	folder, err := d.interrupts(ctx, i.OperationID)
 	if err != nil || folder == "" {
 		return effect{answer: answer}, err
 	}
@@ -261,10 +258,32 @@ func (s *Supervisor) interruptSession(_ context.Context, d *desk, i api.Interrup
 		return effect{}, err
 	}
 	answer.ExecutionID = spec.ID
+	if open, err := s.unended(folder); !open {
+		return effect{answer: answer}, err
+	}
 	return effect{late: true, then: func(ctx context.Context, _ any) (any, error) {
-		if err := s.interruptTurn(ctx, d.id, i.Reason); err != nil {
+		if err := s.interruptRun(ctx, folder, i.Reason); err != nil {
 			return nil, err
 		}
 		return answer, s.ended(ctx, folder)
 	}}, nil
+}
+
+// interrupts is the folder of the execution whose turn an operation has end; "" if none runs.
+func (d *desk) interrupts(ctx context.Context, operation string) (string, error) {
+	sess, err := d.read()
+	if err != nil {
+		return "", err
+	}
+	if folder := sess.Interrupted(operation); folder != "" {
+		return folder, nil
+	}
+	folder, err := d.s.turnOf(d.id)
+	if err != nil || folder == "" || operation == "" {
+		return folder, err
+	}
+	return folder, d.change(ctx, func(r *record.Session) error {
+		r.Interrupt(operation, folder)
+		return nil
+	})
 }
