@@ -23,14 +23,12 @@ func (r *round) calm(fault func(string, ...any)) {
 	}
 	none := int64(0)
 	last := &visitor{r: r, name: "last", grace: &none}
-	slots, all := make(chan struct{}, 4), sync.WaitGroup{}
+	all := sync.WaitGroup{} // all at once: one waits for another
 	for _, m := range r.talk.messages {
 		if m.refused != "" {
 			continue
 		}
-		slots <- struct{}{}
 		all.Go(func() {
-			defer func() { <-slots }()
 			if !last.ends(m) {
 				r.hung(fmt.Sprintf("message %s (%q) of %s has not ended in %v", m.id, m.text, m.session, restLimit))
 			}
@@ -201,4 +199,4 @@ func (r *round) checkClients(d *state.Dir, fault func(string, ...any)) {
 }
 
 // onceEach are events that an execution has once at most.
-var onceEach = []string{"message_stored", "message_confirmed", "turn_started", "turn_ended", "message_ended", "session_opening", "session_opened"}
+var onceEach = []string{"message_stored", "message_confirmed", "turn_ended", "message_ended", "session_opened"}

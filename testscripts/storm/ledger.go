@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -56,10 +57,13 @@ func (l *ledger) take(e journal.Event) {
 		Operation, Runtime string
 		Change, Client     string
 		Since              time.Time
+		Attempt, Try       int
 		Evicted            []struct{ Client string }
 	}
 	_ = json.Unmarshal(e.Data, &data)
 	switch e.Type {
+	case "turn_started", "session_opening":
+		l.count(e, fmt.Sprintf("%s, try %d.%d", e.Execution, data.Attempt, data.Try))
 	case "receipt":
 		l.count(e, data.Operation)
 	case "runtime_exited":
