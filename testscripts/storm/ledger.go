@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -57,13 +56,12 @@ func (l *ledger) take(e journal.Event) {
 		Operation, Runtime string
 		Change, Client     string
 		Since              time.Time
-		Attempt, Try       int
 		Evicted            []struct{ Client string }
 	}
 	_ = json.Unmarshal(e.Data, &data)
 	switch e.Type {
-	case "turn_started", "session_opening":
-		l.count(e, fmt.Sprintf("%s, try %d.%d", e.Execution, data.Attempt, data.Try))
+	case "runtime_started", "runtime_reused", "runtime_joined": // of a try whose agent was not started there is another
+		l.count(e, data.Runtime+" "+e.Execution)
 	case "receipt":
 		l.count(e, data.Operation)
 	case "runtime_exited":

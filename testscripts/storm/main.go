@@ -6,8 +6,8 @@
 // Launches are counted from what the commands themselves append to a file outside of the state directory,
 // leftovers from /proc by the token that each process of a home carries. Only processes that it started or
 // that carry its home's token are signalled. Half of the orders are carried out in worktrees of one repository, which git
-// tidies meanwhile and of which another state directory has worktrees too; they are archived and restored. The last line of
-// the output has the counts.
+// tidies meanwhile and of which another state directory has worktrees too; they are archived and restored. Meanwhile clients
+// of the socket share sessions with an agent, lose their connections and come again. The last line of the output has the counts.
 package main
 
 import (
