@@ -194,6 +194,9 @@ func (s *Supervisor) convened(ctx context.Context, d *desk, r *run, lease sessio
 		return nil, ctx.Err()
 	}
 	st, err := record.StatusOf(s.dir, r.folder)
+	if s.ctx.Err() != nil && session.Phase(st.Phase) != session.Ended {
+		return nil, api.E(api.CodeStopping, "the supervisor leaves") // the next one goes on with the opening: nothing has failed
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -146,6 +146,9 @@ func (r *run) reach(ctx context.Context, far func(api.Delivery, *api.WaitingFor)
 		select {
 		case <-changed:
 		case <-r.done:
+			if r.s.ctx.Err() != nil {
+				return api.E(api.CodeStopping, "the supervisor leaves") // what was waited for may come with the next one
+			}
 			return r.failure()
 		case <-ctx.Done():
 			return ctx.Err()

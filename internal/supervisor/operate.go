@@ -66,7 +66,11 @@ func (s *Supervisor) operate(ctx context.Context, o operation, do func(context.C
 	if joined != nil {
 		do = func(context.Context, *desk) (effect, error) { return effect{answer: joined}, nil }
 	}
-	return d.seeThrough(came, o, do)
+	answer, err = d.seeThrough(came, o, do)
+	if errors.Is(err, context.Canceled) && came.Err() != nil && ctx.Err() == nil {
+		err = api.E(api.CodeAbandoned, "session %s: %s was called off by another operation of this client", d.id, o.method)
+	}
+	return answer, err
 }
 
 // seeThrough carries an operation out to its end.
