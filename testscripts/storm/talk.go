@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -188,7 +189,8 @@ func (r *round) openByRun(d dice) {
 		return
 	}
 	key, text := "run"+filepath.Base(dir), r.newText(d, dir)
-	env := append(r.env(1), "PATH="+r.path())
+	env := slices.DeleteFunc(r.env(1), func(e string) bool { return strings.HasPrefix(e, "LANG=") }) // of what no record holds none goes on by itself
+	env = append(env, "PATH="+r.path())
 	for range 20 {
 		res := r.verb(env, true, "run", "--id", key, "-d", "-C", dir, "-a", "codex", text)
 		if res.code == 0 {
