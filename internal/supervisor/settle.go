@@ -332,6 +332,10 @@ func (r *run) close(v record.Verdict, text []byte) error {
 		r.st.EndedAt = v.EndedAt
 	}
 	r.st.WaitingFor, r.st.Next, r.st.Permissions, r.st.GivenUp = nil, "", nil, nil
+	if about.Confirmed && r.handing.ConfirmedAt == nil { // said in what nobody had read when its agent died
+		r.note(handedOver, cmp.Or(r.handing.HandedOverAt, r.st.EndedAt))
+		r.note(confirmed, r.st.EndedAt)
+	}
 	r.st.Delivery = r.delivered(v)
 	r.st.Leaving = r.spec.Limits.Archive && v.Outcome == session.Completed
 	if r.st.Cancel != nil {
