@@ -191,15 +191,23 @@ func (s *stage) starting() (release func()) {
 	was, err := os.ReadFile(path)
 	if err == nil {
 		slow := fmt.Sprintf("#!/bin/sh\nuntil [ -e %s/begin ]; do sleep 0.01; done\nexec %s/standin\n", s.work, filepath.Dir(binary))
-		err = os.WriteFile(path, []byte(slow), 0o700)
+		err = replaceFile(path, []byte(slow))
 	}
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return func() {
 		s.touch("begin")
-		_ = os.WriteFile(path, was, 0o700)
+		_ = replaceFile(path, was)
 	}
+}
+
+// replaceFile puts another program in the place of one, which may be started in this instant.
+func replaceFile(path string, data []byte) error {
+	if err := os.WriteFile(path+".new", data, 0o700); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 // A send that names the new fence waits for the runtime that is coming; one that names the old one is stale.

@@ -104,12 +104,14 @@ func (r *run) delivery(recorded *api.Delivery) *api.Delivery {
 // delivered is how the prompt of a run that has ended was.
 func (r *run) delivered(v record.Verdict) *api.Delivery {
 	d := r.delivery(nil)
-	switch {
-	case d == nil || d.State == "accepted":
-	case v.Outcome == session.Unknown:
+	if d == nil || d.State == "accepted" {
+		return d
+	}
+	end := r.rt.about().End
+	refused := end != nil && end.Outcome != session.Cancelled // by the agent's own words
+	d.State = "rejected"
+	if v.Outcome == session.Unknown || d.HandedOverAt != nil && !refused {
 		d.State = "unknown"
-	default:
-		d.State = "rejected" // it never had it, or refused it
 	}
 	return d
 }

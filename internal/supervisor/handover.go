@@ -141,13 +141,14 @@ func (rt *runtime) beginOnce(how string) error {
 func (rt *runtime) beginWith(more journal.Event) error {
 	r := rt.r
 	events := []journal.Event{event(r.word("turn_started"), map[string]any{"attempt": r.st.Attempt, "try": r.st.Try})}
-	if r.spoken() && !r.opens() && r.st.Resume == "" {
+	if r.spoken() && !r.opens() && r.st.Resume == "" && !r.told {
 		content := map[string]string{"type": "text", "text": rt.mask.Text(r.spec.Payload.Prompt)}
 		events = append(events, event("user_message_chunk", map[string]any{"content": content}))
 	}
 	if err := rt.note(true, append(events, more)...); err != nil {
 		return err
 	}
+	r.told = true
 	return rt.begin()
 }
 

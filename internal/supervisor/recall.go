@@ -18,6 +18,7 @@ type memory struct {
 	text record.Tail
 	// message is the id of the message that text is of; "" for a command, whose output is one.
 	message   string
+	asked     bool                    // what it was asked was told
 	said      *record.Verdict         // the verdict, if one was told
 	began     map[string]bool         // the runtimes that were about to start
 	given     giving                  // the newest of them, with its try
@@ -71,6 +72,8 @@ func (m *memory) take(e journal.Event) error {
 		err := json.Unmarshal(e.Data, &data)
 		m.given = giving{try: data.Try}
 		return err
+	case "user_message_chunk":
+		m.asked = true
 	case "message_handed_over":
 		m.handedOver = &e.Time
 	case "message_confirmed":
@@ -143,6 +146,7 @@ func (r *run) fenced() (fenced, ended bool, err error) {
 		return false, false, nil // its id was made a moment ago, and no event of it is before that
 	}
 	m, err := r.remember()
+	r.told = r.told || m.asked
 	switch {
 	case err != nil:
 		return true, false, err

@@ -33,6 +33,7 @@ type run struct {
 	orphaned bool
 	park     *session.Parked // what the session's record says of its exit
 	dueAt    *time.Time      // when its session is opened again
+	told     bool            // its prompt is in the journal, of whatever try
 	fresh    bool            // it was taken up by this run, and nothing was begun since
 	parted   bool            // a process of it has ended, which its session's record is to note
 	vanished atomic.Bool     // the same, for who looks at it
@@ -335,6 +336,7 @@ func (r *run) claim() error {
 		st.Workspace = r.spec.Chore.Workspace
 	}
 	st.RuntimeID, r.fresh = newID("x"), true
+	r.told = false
 	boot, err := proc.BootID()
 	if err != nil {
 		return err
