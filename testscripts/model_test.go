@@ -54,16 +54,20 @@ func TestModel_X7_X8_X16_X18_X21_NothingTwiceNothingLost(t *testing.T) {
 	})
 }
 
+// ours are the flags that were set here: package flag takes them for given from then on.
+var ours = map[string]bool{}
+
 // set sets a flag of rapid's, if nobody has, and returns what sets it back.
 func set(t *testing.T, name, value string) (back func()) {
 	t.Helper()
 	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name && !ours[name] })
 	f := flag.Lookup(name)
 	if given || f == nil {
 		return func() {}
 	}
 	was := f.Value.String()
+	ours[name] = true
 	if err := flag.Set(name, value); err != nil {
 		t.Fatal(err)
 	}

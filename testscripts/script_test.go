@@ -3,12 +3,15 @@
 package testscripts
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -53,7 +56,19 @@ func build(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "build standin: %v\n%s", err, out)
 		return 1
 	}
+	together()
 	return m.Run()
+}
+
+// together has more tests go on at once than there are processors, if nobody says how many: most of them wait, for
+// processes to start and end, most of their time.
+func together() {
+	flag.Parse()
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
+	if !said {
+		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)+1))
+	}
 }
 
 // depend has go test's cache know that a result depends on the sources of the binary: it notes the files that
