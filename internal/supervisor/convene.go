@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -60,25 +61,7 @@ func sessionID(operation string) string {
 
 // template is what the messages of a new session are made from.
 func (s *Supervisor) template(c api.CreateSession) (record.Spec, error) {
-	p, ok := s.o.Providers[c.Provider]
-	info, err := os.Stat(c.Cwd)
-	switch {
-	case !ok:
-		return record.Spec{}, api.E(api.CodeNoAgent, "no agent called %s", record.Quote(c.Provider)).WithNext("pintle agents")
-	case !p.Stdin:
-		return record.Spec{}, api.E(api.CodeParams, "a %s has no conversation: give it with pintle run -a %s", c.Provider, c.Provider)
-	case !filepath.IsAbs(c.Cwd) || err != nil || !info.IsDir():
-		return record.Spec{}, api.E(api.CodeParams, "cwd %s: no such directory", record.Quote(c.Cwd))
-	case !slices.Contains(policies, session.Policy(c.Restart)):
-		return record.Spec{}, api.E(api.CodeParams, "restart %q: never, on-demand or on-crash", c.Restart)
-	case !slices.Contains(approvals, c.Approve):
-		return record.Spec{}, api.E(api.CodeParams, "approve %q: none, reads, edits or all", c.Approve)
-	case !slices.Contains(absences, c.Unattended):
-		return record.Spec{}, api.E(api.CodeParams, "unattended %q: fail, deny or park", c.Unattended)
-	case c.Umask != nil && (*c.Umask < 0 || *c.Umask > 0o777):
-		return record.Spec{}, api.E(api.CodeParams, "a umask of %d: from 0 to 511, which is 0777", *c.Umask)
-	}
-	if err := someTime("warmMs", c.WarmMs); err != nil {
+	if err := cmp.Or(s.creatable(c), someTime("warmMs", c.WarmMs)); err != nil {
 		return record.Spec{}, err
 	}
 	path, err := s.o.Locate(c.Provider, c.Path, c.Cwd, c.Environment["PATH"])
@@ -99,6 +82,29 @@ func (s *Supervisor) template(c api.CreateSession) (record.Spec, error) {
 		},
 		Environment: record.Environment{Umask: umask},
 	}, nil
+}
+
+// creatable refuses a session that cannot be as it is asked for.
+func (s *Supervisor) creatable(c api.CreateSession) error {
+	p, ok := s.o.Providers[c.Provider]
+	info, err := os.Stat(c.Cwd)
+	switch {
+	case !ok:
+		return api.E(api.CodeNoAgent, "no agent called %s", record.Quote(c.Provider)).WithNext("pintle agents")
+	case !p.Stdin:
+		return api.E(api.CodeParams, "a %s has no conversation: give it with pintle run -a %s", c.Provider, c.Provider)
+	case !filepath.IsAbs(c.Cwd) || err != nil || !info.IsDir():
+		return api.E(api.CodeParams, "cwd %s: no such directory", record.Quote(c.Cwd))
+	case !slices.Contains(policies, session.Policy(c.Restart)):
+		return api.E(api.CodeParams, "restart %q: never, on-demand or on-crash", c.Restart)
+	case !slices.Contains(approvals, c.Approve):
+		return api.E(api.CodeParams, "approve %q: none, reads, edits or all", c.Approve)
+	case !slices.Contains(absences, c.Unattended):
+		return api.E(api.CodeParams, "unattended %q: fail, deny or park", c.Unattended)
+	case c.Umask != nil && (*c.Umask < 0 || *c.Umask > 0o777):
+		return api.E(api.CodeParams, "a umask of %d: from 0 to 511, which is 0777", *c.Umask)
+	}
+	return nil
 }
 
 // policies are those of restarts; "" is the default, as in the other two.

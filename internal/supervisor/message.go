@@ -49,60 +49,60 @@ func (s *Supervisor) post(ctx context.Context, d *desk, client string, m api.Sen
 	if err != nil {
 		return effect{}, err
 	}
-	claimed, err := record.Claim(ctx, s.dir, spec, 0, func(*record.Spec) error { return nil })
-	if api.CodeOf(err) == api.CodeConflict { // killed before its receipt, it was another message
-		err = api.E(api.CodeOperationConflict, "%w", err)
-	}
+	claimed, err := s.store(ctx, spec, m)
 	if err != nil {
 		return effect{}, err
 	}
-	crash.At("supervisor.stored")
 	if m.Environment != nil {
-		if err := s.bring(claimed.Folder, api.Create{ID: spec.ID, Environment: m.Environment, Secrets: m.Secrets}); err != nil {
-			return effect{}, err
-		}
 		s.settleIn(d.id, env, true) // also for one before it that waits for values
 		s.pokeAll()
 	}
 	at := claimed.Spec.Desired.At
-	stored := event("message_stored", map[string]any{"when": or(m.When, whenQueue), "client": client})
-	stored.Execution = spec.ID
 	sent := api.Sent{
 		Session: d.id, Execution: spec.ID, When: or(m.When, whenQueue), Fence: sess.Fence,
 		Delivery: api.Delivery{State: "pending", StoredAt: &at},
 	}
 	e := effect{answer: sent, late: idle}
-	told := false
-	if !claimed.New { // killed before its receipt
-		if told, err = s.told(d.id, stored, at); err != nil {
-			return effect{}, err
-		}
-	}
-	if !told {
-		e.events = append(e.events, stored)
-	}
 	e.then = func(ctx context.Context, _ any) (any, error) { return s.posted(ctx, claimed.Folder, sent, idle) }
-	return e, nil
+	e.events, err = s.storing(claimed, sent, client)
+	return e, err
+}
+
+// store gives the order for a message.
+func (s *Supervisor) store(ctx context.Context, spec record.Spec, m api.Send) (record.Claimed, error) {
+	claimed, err := record.Claim(ctx, s.dir, spec, 0, func(*record.Spec) error { return nil })
+	if api.CodeOf(err) == api.CodeConflict { // killed before its receipt, it was another message
+		err = api.E(api.CodeOperationConflict, "%w", err)
+	}
+	if err != nil {
+		return claimed, err
+	}
+	crash.At("supervisor.stored")
+	if m.Environment == nil {
+		return claimed, nil
+	}
+	return claimed, s.bring(claimed.Folder, api.Create{ID: spec.ID, Environment: m.Environment, Secrets: m.Secrets})
+}
+
+// storing is the event of a message that is stored, if the journal has it not: killed before its receipt, it may have been told.
+func (s *Supervisor) storing(claimed record.Claimed, sent api.Sent, client string) ([]journal.Event, error) {
+	stored := event("message_stored", map[string]any{"when": sent.When, "client": client})
+	stored.Execution = sent.Execution
+	if claimed.New {
+		return []journal.Event{stored}, nil
+	}
+	told, err := s.told(sent.Session, stored, *sent.Delivery.StoredAt)
+	if told || err != nil {
+		return nil, err
+	}
+	return []journal.Event{stored}, nil
 }
 
 // message is the order of one.
 func (s *Supervisor) message(sess record.Session, client string, m api.Send, env environ.Environment) (record.Spec, error) {
 	spec, err := s.templateOf(sess)
-	if err := cmp.Or(err, someTime("timeoutMs", m.TimeoutMs)); err != nil {
+	if err := cmp.Or(err, someTime("timeoutMs", m.TimeoutMs), s.fits(sess, m)); err != nil {
 		return spec, err
-	}
-	provider := s.o.Providers[sess.Provider]
-	switch {
-	case m.Text == "":
-		return spec, api.E(api.CodeParams, "the text is empty")
-	case len(m.Text) > maxText:
-		return spec, api.E(api.CodeParams, "a text of %d bytes: %d at most", len(m.Text), maxText)
-	case m.When != "" && !slices.Contains([]string{whenQueue, whenSteer, whenInterrupt}, m.When):
-		return spec, api.E(api.CodeParams, "when %q: queue, steer or interrupt", m.When)
-	case !provider.Stdin:
-		return spec, api.E(api.CodeParams, "session %s is a %s's, which has no conversation", sess.ID, sess.Provider)
-	case m.When == whenSteer && !steers(provider):
-		return spec, api.E(api.CodeSteer, "%s cannot be steered", sess.Provider).WithNext("send it with when queue")
 	}
 	boot, err := proc.BootID()
 	now := time.Now().UTC()
@@ -123,6 +123,24 @@ func (s *Supervisor) message(sess record.Session, client string, m api.Send, env
 		spec.Environment.Values, spec.Environment.Names, spec.Environment.Secrets = env.Stored(), env.Names(), env.SecretNames()
 	}
 	return spec, err
+}
+
+// fits refuses a message that no session, or not this one, can be given.
+func (s *Supervisor) fits(sess record.Session, m api.Send) error {
+	provider := s.o.Providers[sess.Provider]
+	switch {
+	case m.Text == "":
+		return api.E(api.CodeParams, "the text is empty")
+	case len(m.Text) > maxText:
+		return api.E(api.CodeParams, "a text of %d bytes: %d at most", len(m.Text), maxText)
+	case m.When != "" && !slices.Contains([]string{whenQueue, whenSteer, whenInterrupt}, m.When):
+		return api.E(api.CodeParams, "when %q: queue, steer or interrupt", m.When)
+	case !provider.Stdin:
+		return api.E(api.CodeParams, "session %s is a %s's, which has no conversation", sess.ID, sess.Provider)
+	case m.When == whenSteer && !steers(provider):
+		return api.E(api.CodeSteer, "%s cannot be steered", sess.Provider).WithNext("send it with when queue")
+	}
+	return nil
 }
 
 // environmentOf is what came with a request. Recorded are words of it that go on record, where no secret may be (E5).
