@@ -84,7 +84,7 @@ func steerable(d *state.Dir, sess record.Session) error {
 	default:
 		return nil
 	}
-	return api.E(api.CodeSteer, "session %s: %s", sess.ID, why).WithNext("send it with --when queue")
+	return api.E(api.CodeSteer, "session %s: %s", sess.ID, why).WithNext("pintle send --when queue " + sess.ID + " PROMPT")
 }
 
 // converse finds the session that an order goes on in; none without --session. Its agent carries the order out.

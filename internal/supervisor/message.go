@@ -138,7 +138,7 @@ func (s *Supervisor) fits(sess record.Session, m api.Send) error {
 	case !provider.Stdin:
 		return api.E(api.CodeParams, "session %s is a %s's, which has no conversation", sess.ID, sess.Provider)
 	case m.When == whenSteer && !steers(provider):
-		return api.E(api.CodeSteer, "%s cannot be steered", sess.Provider).WithNext("send it with when queue")
+		return api.E(api.CodeSteer, "%s cannot be steered", sess.Provider).WithNext("pintle send --when queue " + sess.ID + " PROMPT")
 	}
 	return nil
 }
@@ -191,7 +191,7 @@ func (s *Supervisor) reserveTurn(ctx context.Context, d *desk, client string, sp
 		idle = len(others) == 0
 		if spec.When == whenSteer {
 			if idle {
-				return api.E(api.CodeSteer, "session %s: no turn runs that could be steered", d.id).WithNext("send it with when queue")
+				return api.E(api.CodeSteer, "session %s: no turn runs that could be steered", d.id).WithNext("pintle send --when queue " + d.id + " PROMPT")
 			}
 			return nil
 		}
