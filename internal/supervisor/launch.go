@@ -31,66 +31,94 @@ func newID(kind string) string {
 	return kind + "-" + hex.EncodeToString(b[:])
 }
 
-// begin starts the agent of an attempt that has begun nothing, and stays with it.
+// begin starts the agent of an attempt that has begun nothing, or gives it a process that is there, and stays with it.
 func (r *run) begin(ctx context.Context) (bool, error) {
+	env, clear, ended, err := r.clears(ctx)
+	if !clear || err != nil {
+		return ended, err
+	}
+	came, ended, err := r.comesIn(ctx, env)
+	if api.CodeOf(err) == api.CodeOwned {
+		return r.settleOwned(err)
+	}
+	if came || err != nil {
+		return ended, err
+	}
+	return r.start(ctx, env)
+}
+
+// clears sees to what comes before any process: the turn, the environment, the time of the next try, the worktree. If one is
+// wanting, the records are looked at anew.
+func (r *run) clears(ctx context.Context) (env environ.Environment, clear, ended bool, err error) {
 	if waits, err := r.behindOthers(ctx); waits || err != nil { // nothing was told of it yet
-		return false, err
+		return env, false, false, err
 	}
 	if fenced, ended, err := r.fenced(); fenced {
-		return ended, err
+		return env, false, ended, err
 	}
 	r.fresh = false
 	env, missing := r.environment()
-	if len(missing) > 0 && r.reopens() { // who knew them is dead: a message that brings them starts the process
-		return r.settleUnstarted(session.Ending{}, cause(needsEnv, fmt.Sprintf("the values of %v are on no record", missing)))
-	}
-	if len(missing) > 0 {
+	switch {
+	case len(missing) > 0 && r.reopens(): // who knew them is dead: a message that brings them starts the process
+		ended, err = r.settleUnstarted(session.Ending{}, cause(needsEnv, fmt.Sprintf("the values of %v are on no record", missing)))
+		return env, false, ended, err
+	case len(missing) > 0:
 		r.needEnv(ctx, missing)
-		return false, nil
+		return env, false, false, nil
+	case !r.due(ctx):
+		return env, false, false, nil
+	case r.ordersTree():
+		clear, ended, err = r.housed(ctx, env)
+		return env, clear, ended, err
 	}
-	if !r.due(ctx) {
-		return false, nil
-	}
-	if r.ordersTree() {
-		if ready, ended, err := r.housed(ctx, env); !ready {
-			return ended, err
-		}
-	}
+	return env, true, false, nil
+}
+
+// comesIn has the run have its turn: in the process that is kept for its session, or in one that it may share. If it did not
+// come into one, and may, it starts its own.
+func (r *run) comesIn(ctx context.Context, env environ.Environment) (came, ended bool, err error) {
 	goesOn, err := r.goesOn()
 	if err != nil {
-		return false, err
+		return true, false, err
 	}
+	mine := false
+	var kept *runtime
 	if goesOn {
-		kept, mine, err := r.comeOn(ctx, env)
-		switch {
-		case err != nil || !mine:
-			return false, err
-		case kept != nil:
-			ended, err := r.goOn(ctx, kept)
-			if api.CodeOf(err) == api.CodeOwned {
-				return r.settleOwned(err)
-			}
-			return ended, err
-		}
-	} else if mine, err := r.admittedAlone(ctx); err != nil || !mine {
-		return false, err
+		kept, mine, err = r.comeOn(ctx, env)
+	} else {
+		mine, err = r.admittedAlone(ctx)
 	}
-	if r.shares() {
-		defer r.abandonFounding()
-		seat, start, err := r.seek(ctx, env)
-		switch {
-		case errors.Is(err, errWanted):
-			return false, nil
-		case err != nil:
-			return false, err
-		case seat != nil:
-			ended, err := r.moveIn(ctx, env, seat, start)
-			if api.CodeOf(err) == api.CodeOwned {
-				return r.settleOwned(err)
-			}
-			return ended, err
-		}
+	switch {
+	case err != nil || !mine:
+		return true, false, err
+	case kept != nil:
+		ended, err = r.goOn(ctx, kept)
+		return true, ended, err
+	case !r.shares():
+		return false, false, nil
 	}
+	return r.comesToOthers(ctx, env)
+}
+
+// comesToOthers has the run come into a process that sessions share, if there is one; else it is about to start one, which
+// others may find.
+func (r *run) comesToOthers(ctx context.Context, env environ.Environment) (came, ended bool, err error) {
+	seat, start, err := r.seek(ctx, env)
+	switch {
+	case errors.Is(err, errWanted):
+		return true, false, nil
+	case err != nil:
+		return true, false, err
+	case seat == nil:
+		return false, false, nil
+	}
+	ended, err = r.moveIn(ctx, env, seat, start)
+	return true, ended, err
+}
+
+// start starts a process for the run.
+func (r *run) start(ctx context.Context, env environ.Environment) (bool, error) {
+	defer r.abandonFounding()
 	if err := r.underThisBoot(); err != nil {
 		return false, err
 	}
@@ -105,10 +133,10 @@ func (r *run) begin(ctx context.Context) (bool, error) {
 	crash.At("supervisor.prepared")
 	if err := r.launch(rt, env); err != nil {
 		rt.release()
-		if errors.Is(err, ErrMoved) {
+		switch {
+		case errors.Is(err, ErrMoved):
 			return false, err // what lies at our path is another supervisor's to write
-		}
-		if api.CodeOf(err) == api.CodeOwned {
+		case api.CodeOf(err) == api.CodeOwned:
 			return r.settleOwned(err)
 		}
 		return r.failLaunch(err)
