@@ -7,6 +7,7 @@ package providers
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/pintle/pintle/internal/session"
 )
@@ -52,10 +53,21 @@ type Fold interface {
 // Provider is a kind of agent.
 type Provider struct {
 	Name string
+	// Program is what is looked for in PATH: for an agent that is spoken to, and is started without a command of the user's.
+	Program string
+	// Natives are the places of the real program behind an npm package's wrapper, given where that lies, symbolic links
+	// resolved; nil if there is none.
+	Natives func(wrapper string) []string
 	// Environment has the names that the agent's own settings and keys have (E1).
 	Environment []string
-	// Args is the command line of an agent that is spoken to, given the user's own arguments for it.
-	Args func(more []string) []string
+	// Launch is how the process of an agent that is spoken to is started, for the order that comes first. more are the user's
+	// own arguments for it; dir is where Launch.Files will be.
+	Launch func(o Order, more []string, dir string) Launch
+	// Habits are what the agent does when it is to end.
+	Habits Habits
+	// Unasked are ACP's kinds of tools that the agent uses without asking, or may, whatever it was told by --approve: a policy
+	// that says something of them cannot be kept (X37). nil if there are none.
+	Unasked func(approve string) []string
 	// Stdin says that the agent is spoken to; otherwise its input is empty.
 	Stdin bool
 	// Journalled says that standard error is a part of the agent's output.
@@ -75,6 +87,31 @@ type Provider struct {
 	// Writer is the path of the file that the agent's process locks while it has a conversation, given the agent's
 	// environment; nil if it has none.
 	Writer func(env map[string]string, conversation string) string
+	// Lockless says that the agent lets two processes have one conversation, each of which would lose what the other says in
+	// it: pintle keeps a lock of its own on it.
+	Lockless bool
+	// Kept are the places, as patterns of filepath.Glob, one of which is there if the agent has anything of a conversation on
+	// disk; nil if it says so itself when it is asked for one that it has not.
+	Kept func(env map[string]string, conversation string) []string
+}
+
+// Launch is how a process is started.
+type Launch struct {
+	Args  []string          // the command line, beginning with the program's name
+	Env   map[string]string // set whatever the user has
+	Files map[string]string // by name: what lies in the directory that is the process's own
+}
+
+// Habits are what an agent does when it is to end, as found by experiment.
+type Habits struct {
+	// Leaving is how long it may take to leave once its input has ended; 0 is 2 s.
+	Leaving time.Duration
+	// Stays says that it does not leave when its input ends.
+	Stays bool
+	// Deaf says that it does not end by SIGTERM.
+	Deaf bool
+	// Lingers says that commands go on once a turn was interrupted: such a process is ended rather than kept.
+	Lingers bool
 }
 
 // Agent is the fold of an agent that is spoken to: one conversation, and its turns one after the other.
@@ -102,6 +139,15 @@ type Agent interface {
 	About() About
 }
 
+// Alone is embedded by the fold of an agent whose process has one conversation, and no other's ever.
+type Alone struct{}
+
+// Owns is never asked for.
+func (Alone) Owns(string) bool { return false }
+
+// Leave is never asked for.
+func (Alone) Leave() []Frame { return nil }
+
 // Order is what an agent is to do in one turn.
 type Order struct {
 	// Turn names the turn among all turns of all conversations: the operations of frames that answer no line of the
@@ -112,6 +158,8 @@ type Order struct {
 	Cwd          string `json:"cwd"`
 	Model        string `json:"model,omitempty"`
 	Conversation string `json:"conversation,omitempty"` // the agent's own id of the one that goes on; "": a new one
+	Lost         bool   `json:"lost,omitempty"`         // and it is known that the agent has nothing of it (Provider.Kept)
+	Policy       bool   `json:"policy,omitempty"`       // pintle decides by rules on what is asked: the agent is to ask for all that it can
 	Shared       bool   `json:"shared,omitempty"`       // the process has, or may come to have, other conversations
 	Joins        bool   `json:"joins,omitempty"`        // likewise, and another one's fold has greeted it already
 	Approve      string `json:"approve,omitempty"`      // none, reads, edits, all; "": the agent's own configuration
@@ -134,6 +182,11 @@ type Permission struct {
 	Title    string `json:"title"` // what it asks, as in "to run ls"
 	Kind     string `json:"kind"`  // ACP's kind of tool
 	Reason   string `json:"reason,omitempty"`
+	// What follows is for policies: the agent's own name of the tool, what it would run as a line of shell, and the files that it
+	// is about, as the agent names them; each as far as the agent tells.
+	Tool    string   `json:"tool,omitempty"`
+	Command string   `json:"command,omitempty"`
+	Paths   []string `json:"paths,omitempty"`
 }
 
 // About is what an agent's fold knows besides its events. Of the newest turn, if nothing else is said.
@@ -180,6 +233,8 @@ type Usage struct {
 	InputTokens  int64 `json:"inputTokens,omitempty"`
 	OutputTokens int64 `json:"outputTokens,omitempty"`
 	CachedTokens int64 `json:"cachedTokens,omitempty"`
+	// USD is nil where the agent does not tell it: unknown is not 0.
+	USD *float64 `json:"usd,omitempty"`
 }
 
 // End is how a turn ended, as the agent told it. Code is a cause of B1, or "busy" when another process has the

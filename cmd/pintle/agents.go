@@ -8,16 +8,10 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/pintle/pintle/providers"
 	"github.com/pintle/pintle/providers/codex"
 	"github.com/pintle/pintle/providers/command"
 	"github.com/pintle/pintle/rpc/api"
 )
-
-// drivers are the kinds of agent that this binary can drive.
-func drivers() map[string]providers.Provider {
-	return map[string]providers.Provider{command.Name: command.Provider(), codex.Name: codex.Provider()}
-}
 
 // agentsVerb is `pintle agents`.
 type agentsVerb struct{ output }
@@ -41,7 +35,8 @@ func (v *agentsVerb) Run(a *app) error {
 
 // find looks for an agent as an order would, and asks it for its version.
 func (a *app) find(name string) api.Provider {
-	path, err := locate(name, "/", a.getenv("PATH"))
+	found, err := agent{name: name, Provider: drivers()[name]}.locate("", "/", a.getenv("PATH"))
+	path := found.Path
 	if err != nil {
 		return api.Provider{Name: name, Reason: "not found in PATH: install it"}
 	}

@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
-	"github.com/pintle/pintle/providers/codex"
 	"github.com/pintle/pintle/providers/command"
 	"github.com/pintle/pintle/state"
 )
@@ -65,32 +63,6 @@ func (v *runVerb) prompt(a *app) (string, error) {
 		return "", fmt.Errorf("read standard input: %w", err)
 	}
 	return strings.Join(append(words, string(rest)), "\n\n"), nil
-}
-
-// locate finds an agent's program with the agent's PATH: the native binary, where a package's wrapper hides it.
-func locate(agent, cwd, path string) (string, error) {
-	found, err := program(agent, cwd, path)
-	if err != nil || agent != codex.Name {
-		return found, err
-	}
-	real, linkErr := filepath.EvalSymlinks(found)
-	if linkErr != nil {
-		return found, nil
-	}
-	for _, native := range codex.Native(real) {
-		if _, err := os.Stat(native); err == nil {
-			return native, nil
-		}
-	}
-	return found, nil
-}
-
-// located is locate for an order that comes over the socket, which may name the program.
-func located(agent, given, cwd, path string) (string, error) {
-	if given != "" {
-		return program(given, cwd, path)
-	}
-	return locate(agent, cwd, path)
 }
 
 // printText prints a run's text: a command's as it is; an agent's message ends a line.

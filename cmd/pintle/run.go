@@ -159,7 +159,7 @@ func (v *runVerb) order(a *app, cfg config.Config) (order, error) {
 	if err := plain(payload, o.env); err != nil {
 		return o, err
 	}
-	path, lookErr := programOf(payload, o.env.Vars["PATH"])
+	program, lookErr := a.programOf(cfg, payload, o.env.Vars["PATH"])
 	o.lacks = v.unset(a.getenv)
 	o.fresh = func(spec *record.Spec) error {
 		if inTree(payload) {
@@ -178,7 +178,7 @@ func (v *runVerb) order(a *app, cfg config.Config) (order, error) {
 	}
 	limit := cmp.Or(v.Timeout, time.Duration(cfg.Deadlines.Run))
 	o.spec = record.Spec{
-		ID: id, Controller: session.Local, CreatedAt: time.Now().UTC(), Payload: payload, Labels: labels, Path: path,
+		ID: id, Controller: session.Local, CreatedAt: time.Now().UTC(), Payload: payload, Labels: labels, Program: program,
 		Limits: v.limits(a, payload, cfg, limit), When: v.when,
 		Environment: record.Environment{
 			Values: o.env.Stored(), Names: o.env.Names(), Secrets: o.env.SecretNames(), Umask: processUmask(),
@@ -186,14 +186,6 @@ func (v *runVerb) order(a *app, cfg config.Config) (order, error) {
 	}
 	o.spec.Desired, err = desired(limit)
 	return o, err
-}
-
-// programOf is what is started for an order.
-func programOf(p session.Payload, path string) (string, error) {
-	if p.Provider == command.Name {
-		return program(p.Argv[0], p.Cwd, path)
-	}
-	return locate(p.Provider, p.Cwd, path)
 }
 
 // limits bound the run, and are no part of what makes two orders equal.
@@ -300,9 +292,10 @@ func (v *runVerb) payload(a *app, cfg config.Config, cwd string) (session.Payloa
 	switch {
 	case agent == "":
 		return p, usage("no agent: give -a command -- CMD ARG…, set PINTLE_AGENT, or default_agent in %s", cfg.Path())
-	case agent != command.Name && drivers()[agent].Name == "":
-		return p, api.E(api.CodeNoAgent, "no agent called %s", record.Quote(agent)).WithNext("pintle agents")
 	case agent != command.Name:
+		if _, err := a.agent(cfg, agent); err != nil {
+			return p, err
+		}
 		return v.promptOrder(a, p)
 	case v.Model+v.Approve+v.Unattended != "" || len(v.AgentArg) > 0:
 		return p, usage("-m, --approve, --unattended and --agent-arg are for agents; a command has none of it")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -21,9 +22,11 @@ func (v *runVerb) environment(a *app, cfg config.Config) (environ.Environment, e
 	if err != nil {
 		return environ.Environment{}, usage("%w", err)
 	}
-	p := environ.Policy{Pass: slices.Concat(cfg.Env.Pass, drivers()[cmp.Or(v.Agent, cfg.Agent)].Environment), Set: map[string]string{}, SecretValues: map[string]string{}}
-	for name, value := range set {
-		p.Set[name] = value
+	p := environ.Policy{Pass: slices.Clone(cfg.Env.Pass), Set: map[string]string{}, SecretValues: map[string]string{}}
+	maps.Copy(p.Set, set)
+	if g, err := a.agent(cfg, cmp.Or(v.Agent, cfg.Agent)); err == nil { // else the order is refused for that
+		p.Pass = append(p.Pass, g.Environment...)
+		maps.Copy(p.Set, g.Agent.Env)
 	}
 	for _, word := range v.Env {
 		if name, value, ok := strings.Cut(word, "="); ok {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/rand"
 	"slices"
 	"time"
@@ -77,7 +78,7 @@ func exclusive(l session.Lease) bool { return l.Mode == session.Exclusive }
 func steerable(d *state.Dir, sess record.Session) error {
 	why := ""
 	switch {
-	case !drivers()[sess.Provider].Steers:
+	case !drivers()[cmp.Or(sess.Kind, sess.Provider)].Steers:
 		why = sess.Provider + " cannot be steered"
 	case len(supervisor.SessionOf(d, sess).Queue) == 0:
 		why = "no turn runs that could be steered"

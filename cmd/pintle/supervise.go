@@ -43,7 +43,7 @@ func (v *superviseRun) Run(a *app) error {
 	ctx, stop := signal.NotifyContext(a.ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	o := supervisor.Options{
-		Dir: d, Config: cfg, Providers: drivers(), Version: Version, Env: a.supervisorEnv(d), Log: os.Stderr, Locate: located,
+		Dir: d, Config: cfg, Providers: drivers(), Version: Version, Env: a.supervisorEnv(d), Log: os.Stderr, Locate: a.located,
 	}
 	o.Wait = lookWait
 	if v.Ready {

@@ -21,7 +21,7 @@ type Spec struct {
 	CreatedAt   time.Time         `json:"createdAt"`
 	Payload     session.Payload   `json:"payload"`
 	Labels      map[string]string `json:"labels,omitempty"`
-	Path        string            `json:"path,omitempty"` // of the program, as resolved by the caller
+	Program
 	Limits      Limits            `json:"limits"`
 	Environment Environment       `json:"environment"`
 	Desired     Desired           `json:"desired"`
@@ -34,6 +34,17 @@ type Spec struct {
 	Client string `json:"client,omitempty"`
 	// When is how it comes into its session: "" in its turn, steer into the turn that runs, interrupt in place of that.
 	When string `json:"when,omitempty"`
+}
+
+// Program is what carries an order out, as the user's configuration had it when the order was given.
+type Program struct {
+	// Path is of what is started: absolute, or below a worktree's root.
+	Path string `json:"path,omitempty"`
+	// Kind is the driver of an agent that the user has named himself; "": the agent is called as its driver is.
+	Kind string `json:"kind,omitempty"`
+	// Words come behind the program's name, before the driver's own arguments; More come behind those.
+	Words []string `json:"words,omitempty"`
+	More  []string `json:"more,omitempty"`
 }
 
 // Opening says which session's conversation is to stand.
@@ -82,6 +93,7 @@ type Desired struct {
 type Status struct {
 	Version int `json:"version"`
 	api.Execution
+	Kind      string `json:"kind,omitempty"`      // the driver, if the provider is called otherwise
 	RuntimeID string `json:"runtimeId,omitempty"` // of the newest try, also after its end
 	BootID    string `json:"bootId,omitempty"`    // under which that runtime was made
 	Try       int    `json:"try,omitempty"`       // within the attempt, from 1
@@ -137,6 +149,7 @@ type Session struct {
 	Execution string    `json:"execution"` // folder of the execution that opened it
 	Workspace string    `json:"workspace"`
 	Provider  string    `json:"provider"`
+	Kind      string    `json:"kind,omitempty"` // the driver, if it is called otherwise
 	Fence     int64     `json:"fence"`
 	BootID    string    `json:"bootId"` // under which its journal was last written
 	CreatedAt time.Time `json:"createdAt"`

@@ -25,6 +25,8 @@ type Config struct {
 	// Hold has the shim stay after its agent's end, a minute at most, until the end was taken in: the values of the
 	// secrets, without which output cannot be masked, are known to it alone when its supervisor was killed.
 	Hold bool `json:"hold"`
+	// Guard is a lock, relative to the state directory, that is held as long as anything of the agent lives; "" for none.
+	Guard string `json:"guard,omitempty"`
 	// SupervisorEnv is the environment of a supervisor that the shim starts.
 	SupervisorEnv []string `json:"supervisorEnv"`
 }
@@ -59,6 +61,7 @@ type Exit struct {
 	Code     int    `json:"code"`
 	Signal   string `json:"signal,omitempty"`
 	Error    string `json:"error,omitempty"`    // why it never ran
+	Busy     bool   `json:"busy,omitempty"`     // that is: the guard is another shim's
 	Deadline bool   `json:"deadline,omitempty"` // ended by the shim, no supervisor being there
 	// Signalled says that a signal which a controller asked for reached the agent while it lived.
 	Signalled bool            `json:"signalled,omitempty"`
@@ -70,6 +73,9 @@ type Exit struct {
 
 // The files of a runtime, relative to the state directory.
 func file(runtime, name string) string { return "runtimes/" + runtime + "/" + name }
+
+// GuardFile is the path of a lock for Config.Guard.
+func GuardFile(name string) string { return "locks/guard-" + name }
 
 // AgentFile is the path of agent.json.
 func AgentFile(runtime string) string { return file(runtime, "agent.json") }

@@ -148,6 +148,11 @@ func (s *shim) serve() error {
 	}
 	defer func() { _ = listener.Close(); _ = os.Remove(s.cfg.Socket) }()
 	first := s.controller
+	leave, err := s.enter()
+	if err != nil {
+		return s.neverRan(err)
+	}
+	defer leave()
 	streams, err := s.start()
 	if err != nil {
 		return s.neverRan(err)
@@ -178,9 +183,20 @@ func listen(path string) (net.Listener, error) {
 	return l, nil
 }
 
+// enter takes the guard. It is free again when this process is dead, whatever became of it.
+func (s *shim) enter() (leave func(), err error) {
+	if s.cfg.Guard == "" {
+		return func() {}, nil
+	}
+	return state.TryLock(s.dir.Path(s.cfg.Guard))
+}
+
 // neverRan records that the agent could not be started, which is an end like any other.
 func (s *shim) neverRan(cause error) error {
-	exit := Exit{Version: state.RecordVersion, Code: -1, Error: cause.Error(), At: time.Now()}
+	exit := Exit{Version: state.RecordVersion, Code: -1, Error: cause.Error(), At: time.Now(), Busy: errors.Is(cause, state.ErrLocked)}
+	if exit.Busy {
+		exit.Error = "another process of pintle's has the conversation"
+	}
 	if err := s.save(ExitFile(s.cfg.Runtime), exit); err != nil {
 		return err
 	}

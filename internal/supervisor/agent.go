@@ -46,7 +46,8 @@ func (rt *runtime) begin() error {
 	if rt.shared {
 		t.Fence, o.Shared, o.Joins = rt.r.st.Fence, true, t.Joined && t.Runs == 1
 	}
-	rt.tenure = &t
+	o.Lost = rt.r.lost(o.Conversation, rt.env.Vars)
+	rt.tenure, rt.order = &t, o
 	rt.outbox = append(rt.outbox, a.Begin(o)...)
 	return rt.save()
 }
@@ -115,6 +116,10 @@ func (r *run) judgeAgent(exit shim.Exit, about providers.About) record.Verdict {
 	end := about.End
 	cancelled := r.st.Cancel != nil && r.st.Cancel.DispatchedAt != nil
 	switch {
+	case exit.Busy:
+		v := record.JudgeExit(exit, nil)
+		v.Cause, v.ExitCode = record.Cause("busy", exit.Error), api.CodeOwned.Exit()
+		return v
 	case exit.Error != "":
 		return record.JudgeExit(exit, nil)
 	case cancelled && (end == nil || end.Outcome == session.Cancelled || r.rt.broken != nil):

@@ -176,7 +176,7 @@ func (l *ladder) resume(c api.Cancel) error {
 func (r *run) ladderFor(action string) []rung {
 	d := r.s.o.Config.Deadlines
 	end := []rung{{syscall.SIGTERM, time.Duration(d.StopTerm)}, {syscall.SIGKILL, killGrace}, {0, killGrace}}
-	spoken := r.s.o.Providers[r.st.Provider].Stdin
+	spoken := r.spoken()
 	switch {
 	case action == "close":
 		return append([]rung{{endInput, closeGrace}}, end...)
@@ -338,7 +338,7 @@ func (r *run) unwanted() *api.Cancel {
 
 // spoken reports whether the agent is one that is spoken to.
 func (l *ladder) spoken() bool {
-	return l.r.s.o.Providers[l.r.st.Provider].Stdin && l.r.st.StartedAt != nil
+	return l.r.spoken() && l.r.st.StartedAt != nil
 }
 
 // supersedes reports whether a wish changes anything: the first stands, but a stop goes over an interrupt.

@@ -52,7 +52,7 @@ func (c chore) spec() (record.Spec, error) {
 	boot, err := proc.BootID()
 	now := time.Now().UTC()
 	return record.Spec{
-		ID: c.key(), Controller: record.Chores, CreatedAt: now, Path: "/bin/sh", Environment: c.stored,
+		ID: c.key(), Controller: record.Chores, CreatedAt: now, Program: record.Program{Path: "/bin/sh"}, Environment: c.stored,
 		Payload: session.Payload{
 			Provider: command.Name, Argv: append([]string{"sh", "-c", each, "pintle-" + c.kind}, c.commands...), Cwd: c.tree.Dir,
 		},

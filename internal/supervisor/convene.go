@@ -64,16 +64,19 @@ func (s *Supervisor) template(c api.CreateSession) (record.Spec, error) {
 	if err := cmp.Or(s.creatable(c), someTime("warmMs", c.WarmMs)); err != nil {
 		return record.Spec{}, err
 	}
-	path, err := s.o.Locate(c.Provider, c.Path, c.Cwd, c.Environment["PATH"])
+	program, err := s.o.Locate(c.Provider, c.Path, c.Cwd, c.Environment["PATH"])
 	if err != nil {
 		return record.Spec{}, err
+	}
+	if p, _ := s.provider(c.Provider, program.Kind); !p.Stdin {
+		return record.Spec{}, api.E(api.CodeParams, "a %s has no conversation: give it with pintle run -a %s", c.Provider, c.Provider)
 	}
 	umask := 0o077
 	if c.Umask != nil {
 		umask = *c.Umask
 	}
 	return record.Spec{
-		Version: record.Version, Controller: session.Local, CreatedAt: time.Now().UTC(), Path: path,
+		Version: record.Version, Controller: session.Local, CreatedAt: time.Now().UTC(), Program: program,
 		Payload: session.Payload{
 			Provider: c.Provider, Model: c.Model, AgentArgs: c.AgentArgs, Cwd: c.Cwd, Approve: c.Approve, Unattended: or(c.Unattended, "park"),
 		},
@@ -86,13 +89,8 @@ func (s *Supervisor) template(c api.CreateSession) (record.Spec, error) {
 
 // creatable refuses a session that cannot be as it is asked for.
 func (s *Supervisor) creatable(c api.CreateSession) error {
-	p, ok := s.o.Providers[c.Provider]
 	info, err := os.Stat(c.Cwd)
 	switch {
-	case !ok:
-		return api.E(api.CodeNoAgent, "no agent called %s", record.Quote(c.Provider)).WithNext("pintle agents")
-	case !p.Stdin:
-		return api.E(api.CodeParams, "a %s has no conversation: give it with pintle run -a %s", c.Provider, c.Provider)
 	case !filepath.IsAbs(c.Cwd) || err != nil || !info.IsDir():
 		return api.E(api.CodeParams, "cwd %s: no such directory", record.Quote(c.Cwd))
 	case !slices.Contains(policies, session.Policy(c.Restart)):
@@ -176,7 +174,7 @@ func (s *Supervisor) found(ctx context.Context, d *desk, lease session.Lease, ma
 		if r.Version == 0 {
 			*r = made
 			r.Version, r.ID, r.Fence, r.BootID, r.CreatedAt = record.Version, d.id, 1, boot, lease.Since
-			r.Workspace, r.Provider = newID("w"), made.Template.Payload.Provider
+			r.Workspace, r.Provider, r.Kind = newID("w"), made.Template.Payload.Provider, made.Template.Kind
 		}
 		if len(r.Leases) == 0 { // it is new, or could not be opened before
 			r.Leases, r.Openings = session.Leases{lease}, r.Openings+1

@@ -22,7 +22,7 @@ import (
 // a part of that turn.
 
 // spoken reports whether the run's agent is one that is spoken to.
-func (r *run) spoken() bool { return r.s.o.Providers[r.st.Provider].Stdin }
+func (r *run) spoken() bool { return r.provider().Stdin }
 
 // enqueue puts the execution at the end of its session's queue, if it is not in it.
 func (r *run) enqueue() error {

@@ -118,12 +118,11 @@ func (r *run) delivered(v record.Verdict) *api.Delivery {
 
 // store notes that there is a prompt, which a run of an agent that is spoken to has.
 func (r *run) store() {
-	p := r.s.o.Providers[r.spec.Payload.Provider]
 	at := r.spec.Desired.At
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case !p.Stdin || r.opens():
+	case !r.spoken() || r.opens():
 	case r.handing.StoredAt == nil || !r.handing.StoredAt.Equal(at): // another attempt
 		r.handing = api.Delivery{StoredAt: &at}
 	}

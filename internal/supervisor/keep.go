@@ -381,7 +381,7 @@ func (s *Supervisor) keepAgain(rec record.Runtime, session string, t tenure) {
 	}
 	r.st.Session, r.st.RuntimeID, r.st.Fence, r.st.BootID = session, rec.ID, cmp.Or(t.Fence, rec.Fence), rec.BootID
 	if sess, err := state.Read[record.Session](s.dir, record.SessionFile(session)); err == nil {
-		r.st.Provider, r.st.Workspace = sess.Provider, sess.Workspace
+		r.st.Provider, r.st.Kind, r.st.Workspace = sess.Provider, sess.Kind, sess.Workspace
 	}
 	k := newKeeper(r, nil, *t.Idle)
 	s.register(k)

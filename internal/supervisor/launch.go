@@ -19,6 +19,7 @@ import (
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/internal/shim"
+	"github.com/pintle/pintle/providers"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
 	"github.com/pintle/pintle/state/journal"
@@ -195,7 +196,11 @@ func (r *run) launch(rt *runtime, env environ.Environment) error {
 		return ErrMoved
 	}
 	crash.At("supervisor.turn")
-	control, pid, err := shim.Launch(r.config(env), r.s.o.Log, r.s.o.Env)
+	started := r.startedAs(rt.order)
+	if err := r.lay(started.Files); err != nil {
+		return err
+	}
+	control, pid, err := shim.Launch(r.config(env.With(started.Env), rt.order, started.Args), r.s.o.Log, r.s.o.Env)
 	if err != nil {
 		return err
 	}
@@ -215,17 +220,12 @@ func (r *run) own() map[string]string {
 }
 
 // config is all that the shim needs. Ours are set last, so nothing overrides them (E3).
-func (r *run) config(env environ.Environment) shim.Config {
+func (r *run) config(env environ.Environment, o providers.Order, args []string) shim.Config {
 	env = env.With(r.own())
-	p, provider := r.spec.Payload, r.s.o.Providers[r.spec.Payload.Provider]
-	args := p.Argv
-	if provider.Args != nil {
-		args = provider.Args(p.AgentArgs)
-	}
 	return shim.Config{
 		Runtime: r.st.RuntimeID, Home: r.s.dir.Path(), Token: r.token(), Socket: r.socket(), Epoch: r.s.self.Epoch,
 		Path: r.program(), Args: args, Env: env.List(), Dir: r.dir(), Umask: r.spec.Environment.Umask,
-		Stdin: provider.Stdin, Deadline: int64(r.spec.Desired.Deadline),
+		Stdin: r.spoken(), Guard: r.guard(o), Deadline: int64(r.spec.Desired.Deadline),
 		SpoolLimit: int64(r.s.o.Config.Limits.Spool), SupervisorEnv: r.s.o.Env, Hold: len(r.spec.Environment.Secrets) > 0,
 	}
 }

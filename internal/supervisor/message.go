@@ -127,7 +127,7 @@ func (s *Supervisor) message(sess record.Session, client string, m api.Send, env
 
 // fits refuses a message that no session, or not this one, can be given.
 func (s *Supervisor) fits(sess record.Session, m api.Send) error {
-	provider := s.o.Providers[sess.Provider]
+	provider, _ := s.provider(sess.Provider, sess.Kind)
 	switch {
 	case m.Text == "":
 		return api.E(api.CodeParams, "the text is empty")

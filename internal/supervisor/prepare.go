@@ -136,7 +136,7 @@ func (r *run) prepareSession() error {
 		if s.Version == 0 {
 			*s = record.Session{
 				Version: record.Version, ID: r.st.Session, Execution: r.folder, Workspace: r.st.Workspace,
-				Provider: r.st.Provider, BootID: r.st.BootID, CreatedAt: time.Now().UTC(),
+				Provider: r.st.Provider, Kind: r.st.Kind, BootID: r.st.BootID, CreatedAt: time.Now().UTC(),
 			}
 			if r.spoken() {
 				s.Enqueue(r.place())

@@ -41,7 +41,7 @@ type giving struct {
 // remember reads the journal for the run's attempt.
 func (r *run) remember() (memory, error) {
 	m := memory{began: map[string]bool{}, dispatched: map[string]bool{}, scheduled: map[int]next{}, answered: map[string]api.Answered{}}
-	m.text.All = r.s.o.Providers[r.st.Provider].Stdin
+	m.text.All = r.spoken()
 	reader := journal.NewReader(r.s.dir.Path(record.JournalDir(r.st.Session)), r.st.Since)
 	defer reader.Close()
 	turn := fmt.Sprintf("t%d", r.st.Attempt)

@@ -314,7 +314,7 @@ func (r *run) cancelled() *api.Cancel {
 // claim takes up a new attempt: all ids are fixed and durable before anything bears them.
 func (r *run) claim() error {
 	old, spec := r.st, r.spec
-	st := record.Status{Version: record.Version, Try: 1}
+	st := record.Status{Version: record.Version, Kind: spec.Kind, Try: 1}
 	st.Execution = api.Execution{
 		ID: spec.ID, Controller: spec.Controller, Provider: spec.Payload.Provider, Cwd: spec.Payload.Cwd,
 		Attempt: spec.Desired.Attempt, Labels: spec.Labels, CreatedAt: spec.CreatedAt,

@@ -29,6 +29,7 @@ type runtime struct {
 	mask     *environ.Masker
 	env      environ.Environment // that the agent was started with
 	tenure   *tenure             // whose it is, as fold.json says
+	order    providers.Order     // the newest that was given to it
 	shared   bool                // other sessions may have a part in the process
 	skipping bool                // in the middle of a line that is too long, where others may have it
 	long     []byte              // beginning and end of that
@@ -60,7 +61,7 @@ const (
 
 // openRuntime opens the journal of the run's session and finds where its runtime's output was taken in to.
 func (r *run) openRuntime(env environ.Environment) (*runtime, error) {
-	provider, ok := r.s.o.Providers[r.st.Provider]
+	provider, ok := r.s.provider(r.st.Provider, r.st.Kind)
 	if !ok {
 		return nil, fmt.Errorf("no agent called %s", r.st.Provider)
 	}

@@ -199,7 +199,7 @@ func (s *Supervisor) ownership(sess record.Session) api.Ownership {
 // otherWriter names a process that has the session's conversation and is not its own, "" if there is none, or the agent does
 // not tell.
 func (s *Supervisor) otherWriter(sess record.Session) string {
-	p := s.o.Providers[sess.Provider]
+	p, _ := s.provider(sess.Provider, sess.Kind)
 	env, ok := s.homeOf(sess)
 	if sess.Conversation == "" || p.Writer == nil || !ok {
 		return ""

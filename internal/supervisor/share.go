@@ -38,7 +38,7 @@ func (r *run) offered(env environ.Environment) *offer {
 		controller: r.spec.Controller, provider: p.Provider, program: r.program(), args: p.AgentArgs, options: p.Options,
 		umask: r.spec.Environment.Umask, vars: theirs(env.Vars),
 	}
-	if roams := r.s.o.Providers[p.Provider].Roams; !roams(providers.Order{Cwd: r.st.Cwd, Approve: p.Approve}) {
+	if !r.provider().Roams(providers.Order{Cwd: r.st.Cwd, Approve: p.Approve}) {
 		o.dir = r.st.Cwd
 	}
 	return o
@@ -55,8 +55,7 @@ func (h *hub) fits(want *offer) bool {
 // shares reports whether the run may share its agent's process: what is a secret of one session's would not be masked in
 // another's.
 func (r *run) shares() bool {
-	p := r.s.o.Providers[r.st.Provider]
-	return r.spec.Limits.Share && p.Owner != nil && len(r.spec.Environment.Secrets) == 0
+	return r.spec.Limits.Share && r.provider().Owner != nil && len(r.spec.Environment.Secrets) == 0
 }
 
 // dir is where the run's process is started.

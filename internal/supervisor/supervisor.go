@@ -23,6 +23,7 @@ import (
 	"github.com/pintle/pintle/internal/config"
 	"github.com/pintle/pintle/internal/environ"
 	"github.com/pintle/pintle/internal/proc"
+	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/providers"
 	"github.com/pintle/pintle/rpc"
@@ -42,8 +43,8 @@ type Options struct {
 	Config    config.Config
 	Providers map[string]providers.Provider
 	Version   string
-	// Locate is the path of an agent's program: what is given, else what that PATH has, in a directory.
-	Locate func(agent, given, cwd, path string) (string, error)
+	// Locate finds an agent by the user's configuration: the program that is given, else what that PATH has, in a directory.
+	Locate func(agent, given, cwd, path string) (record.Program, error)
 	Env    []string      // of the supervisor itself, handed to those that shims start
 	Log    *os.File      // also the standard error of shims
 	Wait   time.Duration // how long to wait for a supervisor that is leaving

@@ -23,9 +23,11 @@ const Tested = "0.171.0"
 // Provider returns the provider.
 func Provider() providers.Provider {
 	return providers.Provider{
-		Name: Name, Environment: []string{"CODEX_*", "OPENAI_*"}, Stdin: true, Steers: true, Split: split, New: restore,
-		Owner: owner, Roams: roams, Writer: writer,
-		Args: func(more []string) []string { return append([]string{"codex", "app-server"}, more...) },
+		Name: Name, Program: "codex", Natives: native, Environment: []string{"CODEX_*", "OPENAI_*"},
+		Stdin: true, Steers: true, Split: split, New: restore, Owner: owner, Roams: roams, Writer: writer, Unasked: unasked,
+		Launch: func(_ providers.Order, more []string, _ string) providers.Launch {
+			return providers.Launch{Args: append([]string{"codex", "app-server"}, more...)}
+		},
 	}
 }
 
@@ -39,9 +41,9 @@ func writer(env map[string]string, thread string) string {
 	return filepath.Join(home, "thread-writer-locks", thread+".lock")
 }
 
-// Native are the places of the real binary behind the npm package's wrapper, given where that lies, symbolic links
-// resolved. The wrapper is a Node process that stays as parent, and whose SIGKILL leaves the server running.
-func Native(wrapper string) []string {
+// native are the places of the real binary behind the npm package's wrapper, a Node process that stays as parent, and whose
+// SIGKILL leaves the server running.
+func native(wrapper string) []string {
 	p, ok := platforms[runtime.GOOS+"/"+runtime.GOARCH]
 	if !ok || filepath.Base(wrapper) != "codex.js" {
 		return nil

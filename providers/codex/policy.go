@@ -20,6 +20,15 @@ var policies = map[string]policy{
 	"all":   {"never", "danger-full-access", "dangerFullAccess"},
 }
 
+// unasked: what it takes for safe it runs in any case; in a sandbox that can be written in it changes files unasked too.
+func unasked(approve string) []string {
+	kinds := []string{"read", "search", "think", "execute"}
+	if p, ok := policies[approve]; ok && p.sandbox == "read-only" {
+		return kinds
+	}
+	return append(kinds, "edit", "delete", "move", "fetch", "other")
+}
+
 func (p policy) stance() *stance {
 	return &stance{Approval: encode(p.approval), Reviewer: "user", Sandbox: sandbox{Type: p.granted}, Stated: p.sandbox}
 }
