@@ -46,6 +46,7 @@ func (s *shim) end(st *streams) error {
 	if err != nil {
 		return err
 	}
+	s.leave()
 	<-s.announced
 	crash.At("shim.swept")
 	exit, err := s.collect()

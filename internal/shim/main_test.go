@@ -38,17 +38,23 @@ func launch(t *testing.T, script string, change func(*Config)) *running {
 	t.Helper()
 	d, err := state.Open(t.Context(), t.TempDir()+"/home")
 	if err == nil {
-		err = d.Mkdir("runtimes", "x")
-	}
-	if err == nil {
 		err = d.Mkdir("s")
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	token := d.HomeID() + ".x"
+	return launchIn(t, d, "x", script, change)
+}
+
+// launchIn is launch for another runtime of a state directory.
+func launchIn(t *testing.T, d *state.Dir, runtime, script string, change func(*Config)) *running {
+	t.Helper()
+	if err := d.Mkdir("runtimes", runtime); err != nil {
+		t.Fatal(err)
+	}
+	token := d.HomeID() + "." + runtime
 	cfg := Config{
-		Runtime: "x", Home: d.Path(), Token: token, Socket: d.Path("s", "x"), Epoch: 1, Path: "/bin/sh",
+		Runtime: runtime, Home: d.Path(), Token: token, Socket: d.Path("s", runtime), Epoch: 1, Path: "/bin/sh",
 		Args: []string{"sh", "-c", script, "sh", d.Path("written")}, Env: []string{"PATH=/usr/bin:/bin", TokenVariable + "=" + token},
 		Dir: "/", Umask: -1, SpoolLimit: 1 << 30, Stdin: true,
 	}
@@ -75,7 +81,7 @@ func (r *running) cleanUp(t *testing.T) {
 		log, _ := os.ReadFile(r.dir.Path("log"))
 		t.Logf("the shim's log: %s", log)
 	}
-	if a, err := state.Read[Agent](r.dir, AgentFile("x")); err == nil && t.Failed() {
+	if a, err := state.Read[Agent](r.dir, AgentFile(r.cfg.Runtime)); err == nil && t.Failed() {
 		_ = proc.Signal(a.Shim, 9)
 		if a.Agent != nil {
 			_ = proc.Signal(*a.Agent, 9)

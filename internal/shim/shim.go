@@ -31,6 +31,8 @@ type shim struct {
 	out  *spool
 	err  *spool
 	in   *input
+	// leave lets go of the guard.
+	leave func()
 	news chan struct{} // capacity 1: the spools have grown
 	// announced is closed when the agent's identity is on disk and told, or could not be.
 	announced chan struct{}
@@ -148,11 +150,9 @@ func (s *shim) serve() error {
 	}
 	defer func() { _ = listener.Close(); _ = os.Remove(s.cfg.Socket) }()
 	first := s.controller
-	leave, err := s.enter()
-	if err != nil {
+	if err := s.enter(); err != nil {
 		return s.neverRan(err)
 	}
-	defer leave()
 	streams, err := s.start()
 	if err != nil {
 		return s.neverRan(err)
@@ -183,12 +183,14 @@ func listen(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// enter takes the guard. It is free again when this process is dead, whatever became of it.
-func (s *shim) enter() (leave func(), err error) {
-	if s.cfg.Guard == "" {
-		return func() {}, nil
+// enter takes the guard. It is free again before the end is told, or when this process is dead: then what is left of the
+// agent is ended before anybody goes on.
+func (s *shim) enter() (err error) {
+	s.leave = func() {}
+	if s.cfg.Guard != "" {
+		s.leave, err = state.TryLock(s.dir.Path(s.cfg.Guard))
 	}
-	return state.TryLock(s.dir.Path(s.cfg.Guard))
+	return err
 }
 
 // neverRan records that the agent could not be started, which is an end like any other.

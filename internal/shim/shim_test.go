@@ -367,3 +367,22 @@ func TestE5_AnEndThatWasTakenInIsNotWaitedFor(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Two processes have one conversation at no instant, and the next one has it as soon as the end is told.
+func TestCase02_ConversationHasOneProcess(t *testing.T) {
+	guarded := func(c *Config) { c.Guard = GuardFile("c") }
+	first := launch(t, `exec cat`, guarded)
+	first.next(t, "start", started)
+	second := launchIn(t, first.dir, "y", `exec cat`, guarded)
+	if exit := second.next(t, "exit", ended).Exit; !exit.Busy || exit.Error == "" || exit.Code != -1 {
+		t.Errorf("%+v", exit)
+	}
+	if err := first.End(); err != nil {
+		t.Fatal(err)
+	}
+	first.next(t, "exit", ended)
+	third := launchIn(t, first.dir, "z", `exit 3`, guarded)
+	if exit := third.next(t, "exit", ended).Exit; exit.Busy || exit.Code != 3 {
+		t.Errorf("%+v", exit)
+	}
+}

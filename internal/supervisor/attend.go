@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"syscall"
@@ -176,10 +177,14 @@ func (l *ladder) resume(c api.Cancel) error {
 func (r *run) ladderFor(action string) []rung {
 	d := r.s.o.Config.Deadlines
 	end := []rung{{syscall.SIGTERM, time.Duration(d.StopTerm)}, {syscall.SIGKILL, killGrace}, {0, killGrace}}
+	habits := r.provider().Habits
+	if habits.Deaf {
+		end = end[1:]
+	}
 	spoken := r.spoken()
 	switch {
 	case action == "close":
-		return append([]rung{{endInput, closeGrace}}, end...)
+		return append([]rung{{endInput, leaving(habits)}}, end...)
 	case action != "interrupt" && action != "shutdown" && !r.rt.alone():
 		return append([]rung{{askToEnd, time.Duration(d.StopTerm)}}, end...) // the process is others' too, unless that fails
 	case action == "interrupt" && spoken:
@@ -196,8 +201,16 @@ const (
 	endInput syscall.Signal = -2
 )
 
-// closeGrace is how long an agent may take to leave once its input has ended.
+// closeGrace is how long an agent may take to leave once its input has ended, if no more is known of it.
 const closeGrace = 2 * time.Second
+
+// leaving is how long one with these habits may.
+func leaving(h providers.Habits) time.Duration {
+	if h.Stays {
+		return 0
+	}
+	return cmp.Or(h.Leaving, closeGrace)
+}
 
 func (l *ladder) heard() { l.last = time.Now() }
 

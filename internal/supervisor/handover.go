@@ -31,6 +31,9 @@ func (r *run) warms() bool {
 	if end == nil || r.rt.broken != nil || !r.spoken() {
 		return false
 	}
+	if end.Outcome != session.Completed && r.provider().Habits.Lingers {
+		return false // what the turn has begun would go on
+	}
 	if held := r.held() && fit(about) && !r.stopped(); !held && (r.spec.Limits.Warm <= 0 || end.Outcome != session.Completed || r.wanted()) {
 		return false
 	}

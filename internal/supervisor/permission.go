@@ -120,7 +120,9 @@ func (r *run) shown(pending []providers.Permission) (shown []api.Permission) {
 			shown = append(shown, r.st.Permissions[i])
 			continue
 		}
-		shown = append(shown, api.Permission{ID: p.ID, ToolCall: p.ToolCall, Title: p.Title, Kind: p.Kind, Reason: p.Reason, AskedAt: now})
+		shown = append(shown, api.Permission{
+			ID: p.ID, ToolCall: p.ToolCall, Title: p.Title, Kind: p.Kind, Reason: p.Reason, Tool: p.Tool, Command: p.Command, Paths: p.Paths, AskedAt: now,
+		})
 	}
 	return shown
 }

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -153,7 +154,17 @@ func (r *run) due(ctx context.Context) bool {
 func spend(a api.Usage, b providers.Usage) api.Usage {
 	return api.Usage{
 		InputTokens: a.InputTokens + b.InputTokens, OutputTokens: a.OutputTokens + b.OutputTokens, CachedTokens: a.CachedTokens + b.CachedTokens,
+		USD: dollars(a.USD, b.USD),
 	}
+}
+
+// dollars is what two tries have cost, as far as it is known: of one that told nothing, nothing is.
+func dollars(a, b *float64) *float64 {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	sum := *a + *b
+	return &sum
 }
 
 // exited is the event of a process's end.

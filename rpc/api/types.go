@@ -138,6 +138,9 @@ type Permission struct {
 	Title    string    `json:"title"` // as in "to run ls"
 	Kind     string    `json:"kind"`
 	Reason   string    `json:"reason,omitempty"`
+	Tool     string    `json:"tool,omitempty"`    // the agent's own name of it
+	Command  string    `json:"command,omitempty"` // what it would run, as a line of shell
+	Paths    []string  `json:"paths,omitempty"`   // files that it is about, as the agent names them
 	AskedAt  time.Time `json:"askedAt"`
 }
 
@@ -146,6 +149,8 @@ type Usage struct {
 	InputTokens  int64 `json:"inputTokens,omitempty"`
 	OutputTokens int64 `json:"outputTokens,omitempty"`
 	CachedTokens int64 `json:"cachedTokens,omitempty"`
+	// USD is absent where the agent does not tell it: unknown is not 0.
+	USD *float64 `json:"usd,omitempty"`
 }
 
 // Control asks for a stop or an interrupt.
