@@ -16,7 +16,9 @@ require (
 
 require golang.org/x/term v0.48.0
 
+require mvdan.cc/sh/v3 v3.14.1
+
 require (
 	github.com/rogpeppe/go-internal v1.16.0
-	golang.org/x/tools v0.26.0 // indirect
+	golang.org/x/tools v0.38.0 // indirect
 )

@@ -65,6 +65,8 @@ type Provider struct {
 	Launch func(o Order, more []string, dir string) Launch
 	// Habits are what the agent does when it is to end.
 	Habits Habits
+	// Approves are the values of --approve that the agent can be held to; nil: all.
+	Approves []string
 	// Unasked are ACP's kinds of tools that the agent uses without asking, or may, whatever it was told by --approve: a policy
 	// that says something of them cannot be kept (X37). nil if there are none.
 	Unasked func(approve string) []string

@@ -156,7 +156,7 @@ func (p *seat) heard() string {
 	return strings.Join(words, " ")
 }
 
-const question = "pintle: codex asks to run ls (to see). allow? [y/N/d for details] "
+const question = "pintle: codex asks to run ls (to see). allow? [y/N/a always/d details] "
 
 // Whoever sits at the terminal is asked, and what he says counts.
 func TestAsk_TheAnswerIsWhatWasTyped(t *testing.T) {

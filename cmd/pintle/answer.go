@@ -20,26 +20,29 @@ type answered struct {
 }
 
 // allowVerb is `pintle allow`.
-type allowVerb struct{ answered }
+type allowVerb struct {
+	answered
+	Always bool `help:"Allow it for the rest of the session: the same command line; the same tool on files of its directory."`
+}
 
-// Run lets agents do what they ask for, this once.
-func (v *allowVerb) Run(a *app) error { return v.give(a, "allow") }
+// Run lets agents do what they ask for, this once or in all of the session.
+func (v *allowVerb) Run(a *app) error { return v.give(a, "allow", v.Always) }
 
 // denyVerb is `pintle deny`.
 type denyVerb struct{ answered }
 
 // Run refuses agents what they ask for; their turns go on.
-func (v *denyVerb) Run(a *app) error { return v.give(a, "deny") }
+func (v *denyVerb) Run(a *app) error { return v.give(a, "deny", false) }
 
 // give answers each. What is asked for is looked up before: afterwards it is asked for no more.
-func (v *answered) give(a *app, decision string) error {
+func (v *answered) give(a *app, decision string, always bool) error {
 	d, err := a.need(v.IDs[0])
 	if err != nil {
 		return err
 	}
 	open, _, _ := pending(d)
 	return a.each(askers(d, v.IDs), func(t target) error {
-		done, err := a.answer(d, t.id, decision)
+		done, err := a.answer(d, t.id, decision, always)
 		switch {
 		case err != nil:
 			return err
@@ -74,10 +77,13 @@ func permissionID(id string) bool {
 
 // answer gives one answer. The error of one that came too late says whose counts; it may be this one, whose confirmation
 // was lost with a supervisor.
-func (a *app) answer(d *state.Dir, id, decision string) (done api.Answered, err error) {
+func (a *app) answer(d *state.Dir, id, decision string, always bool) (done api.Answered, err error) {
 	calls, by := 0, a.user()
+	if always {
+		by += ", for the session"
+	}
 	err = a.call(a.ctx, d, func(*rpc.Client) error { calls++; return nil }, api.MethodAnswer,
-		api.Answer{ID: id, Decision: decision, By: by}, &done)
+		api.Answer{ID: id, Decision: decision, By: by, Always: always}, &done)
 	if err == nil {
 		return done, nil
 	}

@@ -89,7 +89,7 @@ func (k *asker) next() {
 	p, a := k.open[0], k.f.a
 	k.f.breakLine()
 	forget(a.stdin) // what was typed before does not answer it
-	fmt.Fprintf(a.stderr, "pintle: %s asks %s. allow? [y/N/d for details] ", k.f.c.Spec.Payload.Provider, mute(asks(p.Title, p.Reason)))
+	fmt.Fprintf(a.stderr, "pintle: %s asks %s. allow? [y/N/a always/d details] ", k.f.c.Spec.Payload.Provider, mute(asks(p.Title, p.Reason)))
 	if !k.reading {
 		k.reading = true
 		go k.read()
@@ -115,9 +115,11 @@ func (k *asker) heard(line string) {
 	}
 	switch strings.ToLower(strings.TrimSpace(line)) {
 	case "y", "yes":
-		k.give("allow")
+		k.give("allow", false)
+	case "a", "always":
+		k.give("allow", true)
 	case "", "n", "no":
-		k.give("deny")
+		k.give("deny", false)
 	case "d", "details":
 		k.detail(k.open[0])
 	}
@@ -125,11 +127,11 @@ func (k *asker) heard(line string) {
 }
 
 // give has the first question answered, beside the loop: a supervisor may have to be started for it.
-func (k *asker) give(decision string) {
+func (k *asker) give(decision string, always bool) {
 	p := k.open[0]
 	k.open = k.open[1:]
 	go func() {
-		_, err := k.f.a.answer(k.f.d, p.ID, decision)
+		_, err := k.f.a.answer(k.f.d, p.ID, decision, always)
 		select {
 		case k.results <- answer{p, err}:
 		case <-k.f.a.ctx.Done():

@@ -8,8 +8,10 @@ import (
 	"strings"
 
 	"github.com/pintle/pintle/internal/config"
+	"github.com/pintle/pintle/internal/policy"
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/internal/supervisor"
 	"github.com/pintle/pintle/providers"
 	"github.com/pintle/pintle/providers/codex"
 	"github.com/pintle/pintle/providers/command"
@@ -57,6 +59,11 @@ func (a *app) agent(cfg config.Config, name string) (agent, error) {
 		return agent{}, usage("[agent.%s] has no command: an agent of the kind %s is whatever that starts", name, own.Kind)
 	}
 	return agent{name, p, own}, nil
+}
+
+// keeps refuses a policy that the agent cannot be held to.
+func (g agent) keeps(approve string, rules policy.Policy) error {
+	return supervisor.Keeps(g.name, g.Provider, approve, rules)
 }
 
 // spokenTo are the kinds of agents that are spoken to.

@@ -43,6 +43,7 @@ type orderFlags struct {
 	Model       string        `short:"m" help:"Model that the agent is to use." placeholder:"MODEL"`
 	Approve     string        `enum:",none,reads,edits,all" default:"" help:"What the agent may do unasked: none, reads, edits, all; by default as it is configured." placeholder:"WHAT"`
 	Unattended  string        `enum:",fail,deny,park" default:"" help:"What it asks for with nobody there: fail ends the run (5), deny refuses the agent, park waits for an answer (15)." placeholder:"WHAT"`
+	Policy      string        `help:"File of rules on what it may do unasked, and what never: tool, command, path." placeholder:"FILE"`
 	AgentArg    []string      `name:"agent-arg" sep:"none" help:"One more argument for the agent's command line." placeholder:"ARG"`
 	Dir         string        `short:"C" name:"dir" help:"Directory to run in." placeholder:"DIR"`
 	Timeout     time.Duration `help:"Deadline of the run; of a repeat, of its waiting." placeholder:"D"`
@@ -153,6 +154,10 @@ func (v *runVerb) order(a *app, cfg config.Config) (order, error) {
 	if err != nil {
 		return o, err
 	}
+	rules, err := v.rules(a, cfg, &payload)
+	if err != nil {
+		return o, err
+	}
 	if o.env, err = v.environment(a, cfg); err != nil {
 		return o, err
 	}
@@ -179,7 +184,7 @@ func (v *runVerb) order(a *app, cfg config.Config) (order, error) {
 	limit := cmp.Or(v.Timeout, time.Duration(cfg.Deadlines.Run))
 	o.spec = record.Spec{
 		ID: id, Controller: session.Local, CreatedAt: time.Now().UTC(), Payload: payload, Labels: labels, Program: program,
-		Limits: v.limits(a, payload, cfg, limit), When: v.when,
+		Limits: v.limits(a, payload, cfg, limit), When: v.when, Policy: rules,
 		Environment: record.Environment{
 			Values: o.env.Stored(), Names: o.env.Names(), Secrets: o.env.SecretNames(), Umask: processUmask(),
 		},
@@ -297,8 +302,8 @@ func (v *runVerb) payload(a *app, cfg config.Config, cwd string) (session.Payloa
 			return p, err
 		}
 		return v.promptOrder(a, p)
-	case v.Model+v.Approve+v.Unattended != "" || len(v.AgentArg) > 0:
-		return p, usage("-m, --approve, --unattended and --agent-arg are for agents; a command has none of it")
+	case v.Model+v.Approve+v.Unattended+v.Policy != "" || len(v.AgentArg) > 0:
+		return p, usage("-m, --approve, --unattended, --policy and --agent-arg are for agents; a command has none of it")
 	case v.Warm > 0:
 		return p, usage("--warm is for agents: a command's process ends with its run")
 	case v.Share:

@@ -74,7 +74,8 @@ type Agent struct {
 	Command []string          `toml:"command" json:"command,omitempty"`
 	Args    []string          `toml:"args" json:"args,omitempty"`
 	Env     map[string]string `toml:"env" json:"env,omitempty"`
-	Share   bool              `toml:"share" json:"share,omitempty"` // its runs are ordered with --share
+	Share   bool              `toml:"share" json:"share,omitempty"`   // its runs are ordered with --share
+	Policy  string            `toml:"policy" json:"policy,omitempty"` // a file of permission rules; absolute once loaded
 }
 
 // Price of a model in US dollars for a million tokens, for agents that tell tokens only (D2).
@@ -115,7 +116,7 @@ func Load(getenv func(string) string) (Config, error) {
 		return Config{}, err
 	}
 	c.applyEnvironment(getenv)
-	return c, c.resolveFile(getenv)
+	return c, c.resolveFiles(getenv)
 }
 
 // Path returns the absolute path from which the configuration is read, whether or not it is there.
@@ -129,15 +130,24 @@ func (c *Config) applyEnvironment(getenv func(string) string) {
 	}
 }
 
-// resolveFile makes `[env] file` absolute: it is relative to the configuration, since verbs run anywhere.
-func (c *Config) resolveFile(getenv func(string) string) error {
-	file, err := expandHome(c.Env.File, getenv)
-	if err != nil {
+// resolveFiles makes the names of files absolute: they are relative to the configuration, since verbs run anywhere.
+func (c *Config) resolveFiles(getenv func(string) string) (err error) {
+	if c.Env.File, err = c.absolute(c.Env.File, getenv); err != nil {
 		return err
 	}
-	if file != "" && !filepath.IsAbs(file) {
-		file = filepath.Join(filepath.Dir(c.path), file)
+	for name, agent := range c.Agents {
+		if agent.Policy, err = c.absolute(agent.Policy, getenv); err != nil {
+			return err
+		}
+		c.Agents[name] = agent
 	}
-	c.Env.File = file
 	return nil
+}
+
+func (c *Config) absolute(file string, getenv func(string) string) (string, error) {
+	file, err := expandHome(file, getenv)
+	if err != nil || file == "" || filepath.IsAbs(file) {
+		return file, err
+	}
+	return filepath.Join(filepath.Dir(c.path), file), nil
 }

@@ -53,7 +53,7 @@ func (c Config) ofAgents() (list []entry) {
 	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
 		a, table := c.Agents[name], toml.Key{"agent", name}.String()
 		list = append(list, entry{table + ".kind", a.Kind}, entry{table + ".command", a.Command}, entry{table + ".args", a.Args},
-			entry{table + ".share", a.Share})
+			entry{table + ".share", a.Share}, entry{table + ".policy", a.Policy})
 		for _, variable := range slices.Sorted(maps.Keys(a.Env)) {
 			key := toml.Key{"agent", name, "env", variable}.String()
 			list = append(list, entry{key, hidden})

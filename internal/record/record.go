@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pintle/pintle/internal/policy"
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
@@ -15,23 +16,25 @@ import (
 
 // Spec is spec.json: the order, and what is wanted of it since.
 type Spec struct {
-	Version     int               `json:"version"`
-	ID          string            `json:"id"`
-	Controller  string            `json:"controller"`
-	CreatedAt   time.Time         `json:"createdAt"`
-	Payload     session.Payload   `json:"payload"`
-	Labels      map[string]string `json:"labels,omitempty"`
+	Version    int               `json:"version"`
+	ID         string            `json:"id"`
+	Controller string            `json:"controller"`
+	CreatedAt  time.Time         `json:"createdAt"`
+	Payload    session.Payload   `json:"payload"`
+	Labels     map[string]string `json:"labels,omitempty"`
 	Program
-	Limits      Limits            `json:"limits"`
-	Environment Environment       `json:"environment"`
-	Desired     Desired           `json:"desired"`
-	Tree        *TreeOrder        `json:"tree,omitempty"` // nil: it runs where it is told, and nothing is made
+	Limits      Limits      `json:"limits"`
+	Environment Environment `json:"environment"`
+	Desired     Desired     `json:"desired"`
+	Tree        *TreeOrder  `json:"tree,omitempty"` // nil: it runs where it is told, and nothing is made
 	// Chore is of an execution that pintle gave itself: it works in that workspace and is nobody's to list.
 	Chore *Chore `json:"chore,omitempty"`
 	// Opening is of one that pintle gave itself to have a session's conversation stand, without a prompt.
 	Opening *Opening `json:"opening,omitempty"`
 	// Client is who sent it over the socket, and may drive the session.
 	Client string `json:"client,omitempty"`
+	// Policy decides on what the agent asks for, before anybody is asked; nil: there is none, but for --approve.
+	Policy *policy.Policy `json:"policy,omitempty"`
 	// When is how it comes into its session: "" in its turn, steer into the turn that runs, interrupt in place of that.
 	When string `json:"when,omitempty"`
 }
@@ -160,6 +163,8 @@ type Session struct {
 	// Runs are the executions that have been in it, the oldest first.
 	Runs       []string   `json:"runs,omitempty"`
 	ArchivedAt *time.Time `json:"archivedAt,omitempty"` // from when on nothing goes on in it
+	// Always are the rules by which somebody has allowed things for all of its turns.
+	Always []policy.Rule `json:"always,omitempty"`
 	// Leases are its clients'. Executions in the queue hold it too.
 	Leases session.Leases `json:"leases,omitempty"`
 	// Changed is the last change of them: killed before it was in the journal, it is told by who comes next.

@@ -24,6 +24,7 @@ type Payload struct {
 	Reuse      string            `json:"worktreeReuse,omitempty"`
 	Approve    string            `json:"approve,omitempty"`
 	Unattended string            `json:"unattended,omitempty"`
+	Policy     string            `json:"policy,omitempty"` // hash of the file of rules
 	Env        []string          `json:"env,omitempty"`    // names and globs of --env, NAME=<hash> for a value
 	Secret     []string          `json:"secret,omitempty"` // names of --secret
 	Options    map[string]string `json:"options,omitempty"`

@@ -26,14 +26,14 @@ const TokenVariable = "PINTLE_RUNTIME"
 
 // shim is one running shim.
 type shim struct {
-	cfg  Config
-	dir  *state.Dir
-	out  *spool
-	err  *spool
-	in   *input
+	cfg Config
+	dir *state.Dir
+	out *spool
+	err *spool
+	in  *input
 	// leave lets go of the guard.
 	leave func()
-	news chan struct{} // capacity 1: the spools have grown
+	news  chan struct{} // capacity 1: the spools have grown
 	// announced is closed when the agent's identity is on disk and told, or could not be.
 	announced chan struct{}
 	// taken is closed when the controller has taken the end in.

@@ -24,6 +24,7 @@ type question struct {
 	decision   providers.Decision
 	by         string
 	operation  string
+	always     bool
 	reply      chan<- reply // of capacity 1
 }
 
@@ -53,6 +54,9 @@ func (s *Supervisor) answerTo(ctx context.Context, a api.Answer) (any, error) {
 	if d != providers.Allow && d != providers.Deny {
 		return nil, api.E(api.CodeParams, "the decision %q is none: allow or deny", a.Decision)
 	}
+	if a.Always && d != providers.Allow {
+		return nil, api.E(api.CodeParams, "always goes with allow alone")
+	}
 	if utf8.RuneCountInString(a.By) > maxBy || strings.ContainsFunc(a.By, unicode.IsControl) { // it is printed
 		return nil, api.E(api.CodeParams, "by: over %d characters, or one that is no character to read", maxBy)
 	}
@@ -68,7 +72,7 @@ func (s *Supervisor) answerTo(ctx context.Context, a api.Answer) (any, error) {
 	if known || session.Phase(st.Phase) == session.Ended {
 		return nil, settled(st, permission)
 	}
-	return s.ensure(folder).deliver(ctx, question{permission: permission, decision: d, by: a.By, operation: a.OperationID})
+	return s.ensure(folder).deliver(ctx, question{permission: permission, decision: d, by: a.By, operation: a.OperationID, always: a.Always})
 }
 
 // answeredBefore is the answer that counts, if this very operation gave it: killed before its receipt, it is what its

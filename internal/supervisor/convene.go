@@ -71,12 +71,16 @@ func (s *Supervisor) template(c api.CreateSession) (record.Spec, error) {
 	if p, _ := s.provider(c.Provider, program.Kind); !p.Stdin {
 		return record.Spec{}, api.E(api.CodeParams, "a %s has no conversation: give it with pintle run -a %s", c.Provider, c.Provider)
 	}
+	rules, err := s.rulesOf(c, program.Kind)
+	if err != nil {
+		return record.Spec{}, err
+	}
 	umask := 0o077
 	if c.Umask != nil {
 		umask = *c.Umask
 	}
 	return record.Spec{
-		Version: record.Version, Controller: session.Local, CreatedAt: time.Now().UTC(), Program: program,
+		Version: record.Version, Controller: session.Local, CreatedAt: time.Now().UTC(), Program: program, Policy: rules,
 		Payload: session.Payload{
 			Provider: c.Provider, Model: c.Model, AgentArgs: c.AgentArgs, Cwd: c.Cwd, Approve: c.Approve, Unattended: or(c.Unattended, "park"),
 		},

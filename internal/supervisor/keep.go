@@ -217,6 +217,9 @@ func (k *keeper) differs(next *run, env environ.Environment) string {
 	if was.Path != is.Path {
 		fields = append(fields, "program")
 	}
+	if (was.Policy == nil) != (is.Policy == nil) {
+		fields = append(fields, "policy")
+	}
 	if was.Environment.Umask != is.Environment.Umask {
 		fields = append(fields, "umask")
 	}

@@ -71,6 +71,9 @@ func (r *run) permissions() error {
 			}
 		}
 	}
+	if err := r.ruled(); err != nil {
+		return err
+	}
 	pending = r.rt.about().Pending
 	if err := r.showPending(pending); err != nil {
 		return err
@@ -215,6 +218,13 @@ func (r *run) hearAnswer(q question) error {
 	if _, answered := r.rt.resolved[q.permission]; i < 0 || answered {
 		q.reply <- reply{err: settled(r.st, q.permission)}
 		return nil
+	}
+	if q.always {
+		if err := r.always(q.permission, q.by); err != nil {
+			q.reply <- reply{err: err}
+			return nil
+		}
+		crash.At("supervisor.always")
 	}
 	a, err := r.answer(q.permission, q.decision, q.by, q.operation)
 	if err == nil {

@@ -47,6 +47,7 @@ type run struct {
 	steers  chan steering                     // messages for the turn that runs
 	heeds   map[string]chan providers.Steered // by message: who wants to know how it is
 	fated   map[string]bool                   // messages whose fate is in the journal
+	unruled map[string]bool                   // permissions of which the rules say nothing
 	kept    bool                              // it is as its keeper has it: nothing of the run is recorded any more
 	since   time.Time                         // when this supervisor took it up
 
@@ -80,7 +81,7 @@ func newRun(s *Supervisor, folder string) *run {
 	return &run{
 		s: s, folder: folder, poked: make(chan struct{}, 1), done: make(chan struct{}), claimed: make(chan struct{}),
 		changed: make(chan struct{}), answers: make(chan question), since: time.Now(),
-		steers: make(chan steering), heeds: map[string]chan providers.Steered{}, fated: map[string]bool{},
+		steers: make(chan steering), heeds: map[string]chan providers.Steered{}, fated: map[string]bool{}, unruled: map[string]bool{},
 	}
 }
 
@@ -320,6 +321,7 @@ func (r *run) claim() error {
 		Attempt: spec.Desired.Attempt, Labels: spec.Labels, CreatedAt: spec.CreatedAt,
 		Session: old.Session, Workspace: old.Workspace, Attempts: old.Attempts, Fence: old.Fence + 1,
 		Worktree: old.Worktree, Branch: old.Branch, Base: old.Base,
+		Policy: InForce(r.provider(), spec.Payload.Approve, spec.Policy),
 	}
 	if old.Worktree != "" {
 		st.Cwd = old.Cwd // in the worktree that it has

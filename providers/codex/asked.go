@@ -83,7 +83,21 @@ func (f *fold) permission(m message, q question) (p pending, ok bool) {
 		return p, false
 	}
 	p.Title, p.Reason = clip(p.Title, titleLimit), clip(q.Reason, wordsLimit)
+	p.Command, p.Paths = f.exactly(p.Kind, q)
 	return p, true
+}
+
+// exactly is what would be done, if that is all of it: with more permissions, or in more files than are known, it is more.
+func (f *fold) exactly(kind string, q question) (command string, paths []string) {
+	switch line := q.line(); {
+	case kind == "execute" && q.Network == nil && q.Kind != "writeStdin" && q.Additional.words() == "" && len(line) <= titleLimit:
+		return line, nil
+	case kind == "edit" && q.GrantRoot == "":
+		if c := f.asksToChange(q); c != nil && c.Note == "" {
+			return "", c.files()
+		}
+	}
+	return "", nil
 }
 
 // refuse answers what cannot be answered. A model is told that there was no answer.

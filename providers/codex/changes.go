@@ -62,6 +62,17 @@ func (s *changes) size() (n int) {
 	return n
 }
 
+// files are the names of all files that change, before and after.
+func (s *changes) files() (names []string) {
+	for _, c := range s.Changes {
+		names = append(names, c.Path)
+		if c.Kind.Moved != "" {
+			names = append(names, c.Kind.Moved)
+		}
+	}
+	return names
+}
+
 // keep is what is kept of an open call's changes: they are asked about without being said again.
 func (f *fold) keep(it item) *changes {
 	if it.Type != "fileChange" || len(it.Changes) == 0 {

@@ -67,13 +67,26 @@ func (p permissions) words() string {
 	return strings.Join(slices.Compact(words), ", ")
 }
 
+// line is what is to be run, as a line of shell.
+func (q question) line() string {
+	var words []string
+	if json.Unmarshal(q.Command, &words) != nil {
+		return name(q.Command)
+	}
+	for i, word := range words {
+		if strings.Trim(word, bare) != "" || word == "" {
+			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// bare are the characters of a word that needs no quotes.
+const bare = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+,"
+
 // command is what is to be run, or reached.
 func (q question) command() string {
-	var words []string
-	line := name(q.Command)
-	if json.Unmarshal(q.Command, &words) == nil {
-		line = strings.Join(words, " ")
-	}
+	line := q.line()
 	title := "to run " + line
 	switch {
 	case q.Network != nil:

@@ -40,6 +40,7 @@ type CreateSession struct {
 	Cwd         string            `json:"cwd"`
 	Model       string            `json:"model,omitempty"`
 	Approve     string            `json:"approve,omitempty"`
+	Policy      json.RawMessage   `json:"policy,omitempty"`     // {"rules":[{"deny","kind","tool","command","path","reason"}]}
 	Unattended  string            `json:"unattended,omitempty"` // what is asked with nobody there; park by default, since there is a client
 	AgentArgs   []string          `json:"agentArgs,omitempty"`
 	Path        string            `json:"path,omitempty"`        // of the agent's program; "": as the environment's PATH has it

@@ -117,8 +117,9 @@ type Wait struct {
 type Answer struct {
 	Operation
 	ID       string `json:"id"`
-	Decision string `json:"decision"`     // allow or deny
-	By       string `json:"by,omitempty"` // who answers, for the record
+	Decision string `json:"decision"`         // allow or deny
+	By       string `json:"by,omitempty"`     // who answers, for the record
+	Always   bool   `json:"always,omitempty"` // allow it for the rest of the session
 }
 
 // Answered is the answer that counts (R11). A refusal with already_resolved has the winner in its data.
@@ -142,6 +143,13 @@ type Permission struct {
 	Command  string    `json:"command,omitempty"` // what it would run, as a line of shell
 	Paths    []string  `json:"paths,omitempty"`   // files that it is about, as the agent names them
 	AskedAt  time.Time `json:"askedAt"`
+}
+
+// Policy is what an agent may do without anybody being asked (X37).
+type Policy struct {
+	Approve string   `json:"approve,omitempty"`
+	Rules   []string `json:"rules,omitempty"`   // in the words of their file
+	Unasked []string `json:"unasked,omitempty"` // kinds of tools that the agent uses without asking, whatever it is told
 }
 
 // Usage is what a run has cost, as far as its agent tells.
@@ -298,6 +306,7 @@ type Execution struct {
 	EndedAt       *time.Time        `json:"endedAt,omitempty"`
 	ArchivedAt    *time.Time        `json:"archivedAt,omitempty"`
 	Usage         *Usage            `json:"usage,omitempty"`
+	Policy        *Policy           `json:"policy,omitempty"`      // in force; absent: the agent's own configuration
 	Permissions   []Permission      `json:"permissions,omitempty"` // pending
 	WaitingFor    *WaitingFor       `json:"waitingFor,omitempty"`
 	Next          string            `json:"next,omitempty"`

@@ -1,0 +1,54 @@
+package policy
+
+import (
+	"path"
+	"strings"
+)
+
+// covers reports whether a pattern holds for a file, or for a directory that it is in.
+func covers(pattern, name string, q Request) bool {
+	return matches(parts(absolute(pattern, q)), parts(absolute(name, q)))
+}
+
+// absolute is a path, or a pattern of paths, from the root. ~ is the home.
+func absolute(name string, q Request) string {
+	rest, home := strings.CutPrefix(name, "~")
+	switch {
+	case strings.HasPrefix(name, "**/"):
+		return path.Clean("/" + name)
+	case home && q.Home != "" && (rest == "" || rest[0] == '/'):
+		return path.Clean(q.Home + "/" + rest)
+	case strings.HasPrefix(name, "/"):
+		return path.Clean(name)
+	}
+	return path.Clean(q.Cwd + "/" + name)
+}
+
+func parts(name string) []string {
+	name = strings.Trim(name, "/")
+	if name == "" {
+		return nil
+	}
+	return strings.Split(name, "/")
+}
+
+// matches compares part by part. A pattern that ends before the name holds for all that is below. What is no pattern is a name.
+func matches(pattern, name []string) bool {
+	for i, p := range pattern {
+		if p == "**" {
+			for from := i; from <= len(name); from++ {
+				if matches(pattern[i+1:], name[from:]) {
+					return true
+				}
+			}
+			return false
+		}
+		if i >= len(name) {
+			return false
+		}
+		if ok, err := path.Match(p, name[i]); !ok && (err == nil || p != name[i]) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,155 @@
+package supervisor
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pintle/pintle/internal/policy"
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
+)
+
+// Keeps refuses a policy that an agent cannot be held to exactly (X37). What is in force without the rules is in the refusal.
+func Keeps(name string, p providers.Provider, approve string, rules policy.Policy) error {
+	force := inForce(p, approve)
+	if approve != "" && p.Approves != nil && !slices.Contains(p.Approves, approve) {
+		e := api.E(api.CodePolicy, "%s does what it is configured to do unasked, and cannot be held to --approve %s", name, approve)
+		e.Data = map[string]any{"policy": inForce(p, "")}
+		return e.WithNext("give it without --approve; its own configuration is in force then")
+	}
+	unkept := rules.Unkept(force.Unasked)
+	if len(unkept) == 0 {
+		return nil
+	}
+	e := api.E(api.CodePolicy, "%s uses tools of the kinds %s unasked, and cannot be held to %s",
+		name, strings.Join(force.Unasked, ", "), unkept[0])
+	e.Data = map[string]any{"policy": force}
+	return e.WithNext("give the rule a kind that it asks for, or leave it out")
+}
+
+// rulesOf are those that came with a session.
+func (s *Supervisor) rulesOf(c api.CreateSession, kind string) (*policy.Policy, error) {
+	p, _ := s.provider(c.Provider, kind)
+	if len(c.Policy) == 0 {
+		return nil, Keeps(c.Provider, p, c.Approve, policy.Policy{})
+	}
+	var rules policy.Policy
+	d := json.NewDecoder(bytes.NewReader(c.Policy))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&rules); err != nil {
+		return nil, api.E(api.CodeParams, "policy: %w", err)
+	}
+	for i, r := range rules.Rules {
+		if problem := r.Wrong(); problem != "" {
+			return nil, api.E(api.CodeParams, "policy: rule %d: %s", i+1, problem)
+		}
+	}
+	return &rules, Keeps(c.Provider, p, c.Approve, rules)
+}
+
+// inForce is what holds without rules.
+func inForce(p providers.Provider, approve string) (f api.Policy) {
+	f.Approve = approve
+	if p.Unasked != nil {
+		f.Unasked = p.Unasked(approve)
+	}
+	return f
+}
+
+// InForce is the policy of an order, nil if the agent's own configuration is all of it.
+func InForce(p providers.Provider, approve string, rules *policy.Policy) *api.Policy {
+	if approve == "" && rules == nil {
+		return nil
+	}
+	f := inForce(p, approve)
+	if rules != nil {
+		for _, r := range rules.Rules {
+			f.Rules = append(f.Rules, r.String())
+		}
+	}
+	return &f
+}
+
+// ruled answers what the rules, and --approve, decide on. The agent asked, and the journal has both.
+func (r *run) ruled() error {
+	pending := slices.DeleteFunc(r.rt.about().Pending, func(p providers.Permission) bool { return r.unruled[p.ID] })
+	if len(pending) == 0 {
+		return nil
+	}
+	rules, err := r.rules()
+	if err != nil {
+		return err
+	}
+	for _, p := range pending {
+		d := rules.Decide(r.spec.Payload.Approve, r.wants(p))
+		if d.Verdict == policy.Ask {
+			r.unruled[p.ID] = true
+			continue
+		}
+		if _, err := r.answer(p.ID, providers.Decision(d.Verdict), d.By, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rules are the order's, and those by which somebody has allowed things for the session.
+func (r *run) rules() (all policy.Policy, err error) {
+	if r.spec.Policy != nil {
+		all.Rules = slices.Clone(r.spec.Policy.Rules)
+	}
+	s, err := state.Read[record.Session](r.s.dir, record.SessionFile(r.st.Session))
+	all.Rules = append(all.Rules, s.Always...)
+	return all, err
+}
+
+// wants is what is asked, with names of files as they are behind symbolic links: a link leads out of a directory.
+func (r *run) wants(p providers.Permission) policy.Request {
+	cwd := resolved(r.st.Cwd)
+	q := policy.Request{Kind: p.Kind, Tool: p.Tool, Command: p.Command, Cwd: cwd, Home: r.rt.env.Vars["HOME"]}
+	for _, name := range p.Paths {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(cwd, name)
+		}
+		q.Paths = append(q.Paths, resolved(name))
+	}
+	return q
+}
+
+// resolved follows the links of a path, as far as it is there.
+func resolved(name string) string {
+	name = filepath.Clean(name)
+	for at, rest := name, ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
+		real, err := filepath.EvalSymlinks(at)
+		if err == nil {
+			return filepath.Join(real, rest)
+		}
+		if at == filepath.Dir(at) {
+			return name
+		}
+	}
+}
+
+// always allows for the rest of the session what is asked. The rule is on record before the answer: killed between the two,
+// the rule gives it.
+func (r *run) always(permission, by string) error {
+	i := slices.IndexFunc(r.rt.about().Pending, func(p providers.Permission) bool { return p.ID == permission })
+	rule, ok := policy.Always(r.wants(r.rt.about().Pending[i]))
+	if !ok {
+		return api.E(api.CodeParams, "%s says too little of what it wants to be allowed that for the session", r.st.Provider).
+			WithNext("pintle allow " + permission)
+	}
+	rule.From = by
+	clear(r.unruled)
+	return state.Update(r.s.ctx, r.s.dir, record.SessionFile(r.st.Session), func(s *record.Session) error {
+		if !slices.Contains(s.Always, rule) {
+			s.Always = append(s.Always, rule)
+		}
+		return nil
+	})
+}
