@@ -24,7 +24,7 @@ func TestCase31_AnOptionThatWasNotOffered(t *testing.T) {
 		{`{"id":"k","decision":"always"}`, api.CodeParams},
 		{`{"id":"k","decision":""}`, api.CodeParams},
 		{`{"id":"k","decision":"fail"}`, api.CodeParams}, // which only pintle itself says
-		{`{"id":"k","decision":"allow","always":true}`, api.CodeParams},
+		{`{"id":"k","decision":"allow","forever":true}`, api.CodeParams},
 		{`{"id":"p-0000","decision":"allow"}`, api.CodeNotFound},
 		{`{"id":"k","decision":"allow","by":"ann"}`, ""},
 		{`{"id":"k","decision":"allow","by":"ann"}`, api.CodeResolved},

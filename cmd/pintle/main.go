@@ -170,8 +170,9 @@ func (a *app) fail(err error) int {
 			Fields   []string `json:"fields,omitempty"`
 			Winner   any      `json:"winner,omitempty"`
 			Owner    any      `json:"owner,omitempty"`
+			Policy   any      `json:"policy,omitempty"`
 			Next     string   `json:"next,omitempty"`
-		}{"error", e.Code, e.Message, e.Code.Exit(), e.Fields, e.Data["winner"], e.Data["owner"], e.Next})
+		}{"error", e.Code, e.Message, e.Code.Exit(), e.Fields, e.Data["winner"], e.Data["owner"], e.Data["policy"], e.Next})
 		return e.Code.Exit()
 	}
 	a.say("%s", oneLine(e.Message))
