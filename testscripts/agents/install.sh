@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-# npm removes node_modules before it installs: the copy of the lock file is there only after a whole installation.
+# The copy of the lock file is there only after a whole installation.
 readonly installed=node_modules/.installed
 if cmp -s package-lock.json "$installed"; then
 	exit 0
@@ -13,5 +13,8 @@ if ! command -v npm >/dev/null; then
 	echo 'agents: npm is not on the PATH, so no agent can be installed; install Node.js 16 or newer with npm' >&2
 	exit 3
 fi
-npm ci --ignore-scripts --no-audit --no-fund --include=optional
+# Not npm ci: it wants the packages for other systems in the lock file too, and not every registry has them. What is in the
+# lock file is installed as it stands there, or not at all.
+rm -rf node_modules
+npm install --no-save --ignore-scripts --no-audit --no-fund --include=optional --loglevel=error
 cp package-lock.json "$installed"
