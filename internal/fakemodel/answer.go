@@ -13,6 +13,7 @@ type question struct {
 	prompt  string   // the last text of the user
 	earlier []string // the texts before that: how many there are tells equal prompts of a thread apart
 	outputs []string // what tools answered since
+	side    bool     // it is of no turn: a title, a classifier. It is answered plainly and not noted
 }
 
 // An answer is under way to a client. What ends one early panics with http.ErrAbortHandler, by which net/http

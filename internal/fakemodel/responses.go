@@ -46,7 +46,7 @@ func (t *responsesTexts) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-func decodeResponses(header http.Header, body []byte) (dialogue, error) {
+func decodeResponses(request *http.Request, body []byte) (dialogue, error) {
 	var r responses
 	if err := json.Unmarshal(body, &r); err != nil {
 		return nil, fmt.Errorf("decode the request: %w", err)
@@ -54,7 +54,7 @@ func decodeResponses(header http.Header, body []byte) (dialogue, error) {
 	if !r.Stream {
 		return nil, fmt.Errorf("decode the request: it asks for no stream")
 	}
-	if thread := header.Get("Thread-Id"); thread != "" {
+	if thread := request.Header.Get("Thread-Id"); thread != "" {
 		r.Thread = thread
 	}
 	return r, nil
@@ -168,15 +168,11 @@ func (s *responsesStream) complete(st step) {
 	if st.cut != never {
 		s.stop(st)
 	}
-	total := st.tokens
-	if total == 0 {
-		total = 110
-	}
-	out := min(total, 10)
+	in, out := st.used()
 	s.end("response.completed", object{"usage": object{
-		"input_tokens": total - out, "input_tokens_details": object{"cached_tokens": 0},
+		"input_tokens": in, "input_tokens_details": object{"cached_tokens": 0},
 		"output_tokens": out, "output_tokens_details": object{"reasoning_tokens": 0},
-		"total_tokens": total,
+		"total_tokens": in + out,
 	}})
 }
 
@@ -221,7 +217,7 @@ func (s *responsesStream) think(st step) {
 	s.begin(object{"type": "reasoning", "id": id, "summary": []object{}})
 	s.send("response.reasoning_summary_part.added", object{"item_id": id, "output_index": s.items, "summary_index": 0})
 	if st.cut == inThought {
-		s.delta("response.reasoning_summary_text.delta", id, "summary_index", strings.SplitAfter(st.reasoning, " ")[0])
+		s.delta("response.reasoning_summary_text.delta", id, "summary_index", firstWord(st.reasoning))
 		s.stop(st)
 	}
 	s.delta("response.reasoning_summary_text.delta", id, "summary_index", st.reasoning)
@@ -244,6 +240,8 @@ func (r responses) call(st step, id func(string) string) object {
 		name, args = "write_stdin", string(encode(object{"session_id": st.number, "chars": "", "yield_time_ms": yield}))
 	case patch:
 		name, free = "apply_patch", true
+	case plan:
+		name, args = "update_plan", string(encode(tools{}.todos("update_plan")))
 	}
 	if r.codeMode() && st.kind != tool && st.kind != custom {
 		name, args, free = "exec", javascript(name, args, free), true

@@ -19,6 +19,9 @@ const (
 	patch                   // applies text
 	tool                    // calls the tool name with text, which is JSON
 	custom                  // calls the tool name with text, which is anything
+	write                   // writes text into the file name
+	read                    // reads the file text
+	plan                    // makes a plan of the steps "one", in progress, and "two"
 	status                  // the HTTP status number, with retry after text if that is not empty
 	hangHeaders             // never answers
 	hangBody                // begins to answer, and then nothing more comes
@@ -95,10 +98,13 @@ var words = []struct {
 	{"shell:", run(false)},                 // COMMAND
 	{"shell-escalated:", run(true)},        // COMMAND
 	{"patch:", addFile},                    // PATH of a file to add, or a whole patch
-	{"slow:", slow},                        // N MS: N words, each MS milliseconds after the other
-	{"big:", big},                          // N [PIECE]: N bytes, in one delta or in deltas of PIECE bytes
-	{"http:", httpStatus},                  // CODE [RETRY-AFTER or TYPE]
-	{"http-once:", once(httpStatus)},       // likewise; asked again it says "recovered"
+	{"write:", writeFile},                  // PATH of a file, which will hold "hello"
+	{"read:", readFile},                    // PATH
+	{"plan", always(step{kind: plan})},
+	{"slow:", slow},                  // N MS: N words, each MS milliseconds after the other
+	{"big:", big},                    // N [PIECE]: N bytes, in one delta or in deltas of PIECE bytes
+	{"http:", httpStatus},            // CODE [RETRY-AFTER or TYPE]
+	{"http-once:", once(httpStatus)}, // likewise; asked again it says "recovered"
 	{"hang-headers", always(step{kind: hangHeaders})},
 	{"hang-body", always(step{kind: hangBody})},
 	{"hang-thought:", silence(inThought)},      // TEXT of a thought, of which only the first word comes
@@ -191,6 +197,14 @@ func addFile(rest string) (script, error) {
 	return script{first: step{kind: patch, text: rest}}, nil
 }
 
+func writeFile(rest string) (script, error) {
+	return script{first: step{kind: write, name: rest, text: "hello\n"}}, nil
+}
+
+func readFile(rest string) (script, error) {
+	return script{first: step{kind: read, text: rest}}, nil
+}
+
 func slow(rest string) (script, error) {
 	n, ms, err := numbers(rest)
 	if err != nil {
@@ -279,6 +293,9 @@ func call(k kind, separator string) func(string) (script, error) {
 		return script{first: step{kind: k, name: strings.TrimSpace(name), text: args}}, nil
 	}
 }
+
+// firstWord is a text's, with the space behind it.
+func firstWord(text string) string { return strings.SplitAfter(text, " ")[0] }
 
 // longPiece is how much of a long text comes in one piece.
 const longPiece = 4096

@@ -89,11 +89,20 @@ func Open(o Options) (*Server, error) {
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/responses", s.serve(decodeResponses))
+	mux.HandleFunc("POST /v1/messages", s.serve(decodeMessages))
+	mux.HandleFunc("POST /v1/chat/completions", s.serve(decodeChat))
+	mux.HandleFunc("POST /v1beta/models/{action}", s.serve(decodeGemini))
+	for _, probe := range probes { // what agents look at beside their work
+		mux.HandleFunc(probe, func(w http.ResponseWriter, _ *http.Request) { http.NotFound(w, nil) })
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.mistake(w, http.StatusNotFound, fmt.Sprintf("%s %s: there is no such endpoint", r.Method, r.URL.Path))
 	})
 	return mux
 }
+
+// probes are what agents ask for and can do without.
+var probes = []string{"HEAD /{$}", "GET /{$}", "GET /v1/models", "POST /v1/messages/count_tokens", "GET /v1beta/models"}
 
 // URL is the base of the API, as agents want it.
 func (s *Server) URL() string { return s.url }
@@ -137,7 +146,7 @@ type dialogue interface {
 }
 
 // serve answers the requests of one API.
-func (s *Server) serve(decode func(http.Header, []byte) (dialogue, error)) http.HandlerFunc {
+func (s *Server) serve(decode func(*http.Request, []byte) (dialogue, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !s.enter() {
 			panic(http.ErrAbortHandler)
@@ -150,7 +159,7 @@ func (s *Server) serve(decode func(http.Header, []byte) (dialogue, error)) http.
 		} else if err != nil {
 			panic(http.ErrAbortHandler) // the client is gone: it asked nothing
 		}
-		d, err := decode(r.Header, body)
+		d, err := decode(r, body)
 		if err != nil {
 			s.mistake(w, http.StatusBadRequest, err.Error())
 			return
@@ -162,6 +171,10 @@ func (s *Server) serve(decode func(http.Header, []byte) (dialogue, error)) http.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, d dialogue) {
 	q := d.question()
 	a := &answer{ctx: r.Context(), w: w, flush: http.NewResponseController(w).Flush, id: s.id}
+	if q.side {
+		d.play(a, step{text: "aside"})
+		return
+	}
 	sc, err := parse(q.prompt)
 	if err != nil {
 		s.diary.add(q, err.Error())

@@ -97,7 +97,7 @@ func TestServer_Mistakes(t *testing.T) {
 		reply.Body.Close()
 		return reply.StatusCode
 	}
-	reply, err := http.Get(s.URL() + "/models")
+	reply, err := http.Get(s.URL() + "/model")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestServer_Mistakes(t *testing.T) {
 		t.Errorf("%d", reply.StatusCode)
 	}
 	found := s.Mistakes()
-	if len(found) != 3 || found[0] != "GET /v1/models: there is no such endpoint" {
+	if len(found) != 3 || found[0] != "GET /v1/model: there is no such endpoint" {
 		t.Errorf("%q", found)
 	}
 }
