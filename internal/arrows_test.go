@@ -40,7 +40,7 @@ var arrows = map[string]struct {
 		"internal/shim", "providers", "providers/*", "rpc", "rpc/api", "state", "state/journal", "worktree"},
 		"never the command line: only cmd prints and exits"},
 	"providers":            {[]string{"internal/session"}, "is the contract of the folds"},
-	"providers/*":          {[]string{"internal/session", "providers", "github.com/google/go-cmp/*"}, "providers translate; they never spawn, lock or write"},
+	"providers/*":          {[]string{"internal/session", "providers", "providers/wire", "github.com/google/go-cmp/*"}, "providers translate; they never spawn, lock or write"},
 	"rpc":                  {[]string{"rpc/api", "github.com/sourcegraph/jsonrpc2", "golang.org/x/sys/*"}, "carries messages and knows none of them"},
 	"rpc/api":              {nil, "is the one list of the wire, for others to import"},
 	"state":                {[]string{"internal/crash", "github.com/gofrs/flock", "github.com/google/renameio/v2", "golang.org/x/sys/*"}, "knows records and not what is in them"},

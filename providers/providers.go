@@ -95,7 +95,26 @@ type Provider struct {
 	// Kept are the places, as patterns of filepath.Glob, one of which is there if the agent has anything of a conversation on
 	// disk; nil if it says so itself when it is asked for one that it has not.
 	Kept func(env map[string]string, conversation string) []string
+	// Aside is what is put aside before it is started for a conversation that goes on; nil if that is nothing, ever.
+	Aside func(env map[string]string, conversation string) *Aside
 }
+
+// Aside is what is put aside before an agent is started for a conversation that goes on: files of its own, by which it would
+// destroy it.
+type Aside struct {
+	Pattern string // of filepath.Glob
+	// Moves are new names for some of the files that there are, as they are at a time, in the order in which they are given.
+	Moves func(files []File, now time.Time) []Move
+}
+
+// File is one with its length in bytes.
+type File struct {
+	Path string
+	Size int64
+}
+
+// Move is of a file that gets another name.
+type Move struct{ From, To string }
 
 // Launch is how a process is started.
 type Launch struct {

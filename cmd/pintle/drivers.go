@@ -13,6 +13,7 @@ import (
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/internal/supervisor"
 	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/providers/acp"
 	"github.com/pintle/pintle/providers/codex"
 	"github.com/pintle/pintle/providers/command"
 	"github.com/pintle/pintle/rpc/api"
@@ -20,7 +21,7 @@ import (
 
 // all are the drivers that this binary has, in the order in which agents are listed.
 func all() []providers.Provider {
-	return []providers.Provider{command.Provider(), codex.Provider()}
+	return append([]providers.Provider{command.Provider(), codex.Provider()}, acp.Providers()...)
 }
 
 // drivers are they by name.

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/pintle/pintle/internal/shim"
 	"github.com/pintle/pintle/providers"
@@ -50,6 +53,34 @@ func (r *run) lay(files map[string]string) error {
 	for name, text := range files {
 		if err := r.s.dir.WriteSide(filepath.Join(agentDir(r.st.RuntimeID), name), []byte(text)); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// putAside renames what the agent would destroy the conversation by. It is looked at anew before every start: killed in the
+// midst, the rest is put aside by the next one.
+func (r *run) putAside(o providers.Order, env map[string]string) error {
+	if o.Conversation == "" || o.Lost || r.provider().Aside == nil {
+		return nil
+	}
+	a := r.provider().Aside(env, o.Conversation)
+	found, err := filepath.Glob(a.Pattern)
+	if err != nil {
+		return fmt.Errorf("look for the agent's conversation: %w", err)
+	}
+	var files []providers.File
+	for _, path := range found {
+		if info, err := os.Stat(path); err == nil {
+			files = append(files, providers.File{Path: path, Size: info.Size()})
+		}
+	}
+	for _, m := range a.Moves(files, time.Now()) {
+		if _, err := os.Lstat(m.To); err == nil {
+			m.To += "." + r.st.RuntimeID // nothing is written over
+		}
+		if err := os.Rename(m.From, m.To); err != nil {
+			return fmt.Errorf("put the agent's file aside: %w", err)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -197,7 +198,7 @@ func (r *run) launch(rt *runtime, env environ.Environment) error {
 	}
 	crash.At("supervisor.turn")
 	started := r.startedAs(rt.order)
-	if err := r.lay(started.Files); err != nil {
+	if err := cmp.Or(r.lay(started.Files), r.putAside(rt.order, env.Vars)); err != nil {
 		return err
 	}
 	control, pid, err := shim.Launch(r.config(env.With(started.Env), rt.order, started.Args), r.s.o.Log, r.s.o.Env)

@@ -1,0 +1,156 @@
+package acp
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/providers/wire"
+)
+
+// pending is a permission that nobody has answered, with the agent's own id of the question, and what it offers for an answer.
+type pending struct {
+	providers.Permission
+	Request json.RawMessage `json:"request"`
+	Allow   string          `json:"allow,omitempty"` // the ids of options
+	Reject  string          `json:"reject,omitempty"`
+}
+
+// question is a session/request_permission.
+type question struct {
+	SessionID string
+	ToolCall  update
+	Options   []struct{ OptionID, Kind string }
+}
+
+// asked takes in what the agent asks of us. A permission waits for its answer; the rest is nothing that we offered.
+func (f *fold) asked(m message) {
+	var q question
+	_ = json.Unmarshal(m.Params, &q)
+	p := f.permission(m, q)
+	switch known := slices.ContainsFunc(f.Pending, func(o pending) bool { return bytes.Equal(o.Request, m.ID) }); {
+	case known: // said again
+	case m.Method != "session/request_permission":
+		f.Notice(f.agent.title + " asked for " + wire.Clip(m.Method, wire.IDLimit) + ", which is not available here")
+		f.Send(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{"code": -32601, "message": "not available here"}})
+	case f.Prompt == "" || f.End != nil || f.Stop:
+		f.reply(p, nil)
+	case f.Order.Approve == "all" && !f.Order.Policy:
+		f.reply(p, &p.Allow)
+	case len(f.Pending) == wire.Most || len(m.ID) > wire.IDLimit:
+		f.Notice(f.agent.title + " asked " + p.Title + ": more than can be kept, and was refused")
+		f.reply(p, &p.Reject)
+	default:
+		f.ask(p, q)
+	}
+}
+
+// permission is what the agent asks for, in our words: what the question says, and its tool call has said before.
+func (f *fold) permission(m message, q question) pending {
+	o := open{ID: wire.Clip(q.ToolCall.ToolCallID, wire.IDLimit)}
+	if known := f.known(o.ID); known != nil {
+		o = *known
+	}
+	o.learn(q.ToolCall)
+	p := pending{Request: m.ID, Allow: q.option("allow_once", "allow_always"), Reject: q.option("reject_once", "reject_always")}
+	p.ToolCall, p.Kind, p.Tool = o.ID, o.Kind, o.Tool
+	if p.Kind == "" {
+		p.Kind = "other"
+	}
+	switch {
+	case p.Kind == "execute":
+		p.Command = o.Command
+		if p.Command == "" {
+			p.Command = o.Title
+		}
+		p.Title = "to run " + p.Command
+	case slices.Contains([]string{"edit", "delete", "move", "read"}, p.Kind):
+		p.Paths = o.Paths
+		p.Title = "to " + p.Kind + " " + strings.Join(f.relative(o.Paths), ", ")
+		if len(o.Paths) == 0 {
+			p.Title = "for " + o.Title
+		}
+	default:
+		p.Title = "for " + o.Title
+	}
+	p.Title = wire.Clip(p.Title, wire.TitleLimit)
+	return p
+}
+
+// relative are paths as seen from where the agent works.
+func (f *fold) relative(paths []string) (names []string) {
+	for _, path := range paths {
+		names = append(names, strings.TrimPrefix(path, strings.TrimSuffix(f.Order.Cwd, "/")+"/"))
+	}
+	return names
+}
+
+// option is the first of the kinds that is offered. What an option is called, and what its id is, says nothing.
+func (q question) option(kinds ...string) string {
+	for _, kind := range kinds {
+		for _, o := range q.Options {
+			if o.Kind == kind && o.OptionID != "" {
+				return wire.Clip(o.OptionID, wire.IDLimit)
+			}
+		}
+	}
+	return ""
+}
+
+// ask has a permission wait for its answer.
+func (f *fold) ask(p pending, q question) {
+	f.alive()
+	f.Asked++
+	p.ID = wire.Permission(f.Order.Turn, f.Asked, p.Request)
+	call := map[string]any{"toolCallId": p.ToolCall, "title": p.Title, "kind": p.Kind}
+	if len(q.ToolCall.RawInput) > 0 && len(q.ToolCall.RawInput) <= wire.KeptLimit {
+		call["rawInput"] = q.ToolCall.RawInput
+	}
+	f.Tell("permission_requested", map[string]any{
+		"permission": p.ID, "toolCall": call, "reason": p.Reason, "options": []providers.Decision{providers.Allow, providers.Deny},
+	})
+	f.Pending = append(f.Pending, p)
+}
+
+// Answer answers what was asked. Where nobody is there, the turn is cancelled behind the answer.
+func (f *fold) Answer(permission string, d providers.Decision) []providers.Frame {
+	i := slices.IndexFunc(f.Pending, func(p pending) bool { return p.ID == permission })
+	if i < 0 {
+		return nil
+	}
+	p := f.Pending[i]
+	f.Pending = slices.Delete(f.Pending, i, i+1)
+	return f.Made(wire.Ordered(f.Order.Turn, "answer."+permission), 0, func() {
+		if d == providers.Allow {
+			f.reply(p, &p.Allow)
+			return
+		}
+		f.reply(p, &p.Reject)
+		if d == providers.Fail {
+			f.Denied, f.Stop = "it asked "+p.Title+", and nobody was there to allow it", true
+			f.cancel()
+		}
+	})
+}
+
+// reply chooses an option; without one that fits, the question is cancelled.
+func (f *fold) reply(p pending, option *string) {
+	outcome := map[string]string{"outcome": "cancelled"}
+	if option != nil && *option != "" {
+		outcome = map[string]string{"outcome": "selected", "optionId": *option}
+	}
+	f.Send(map[string]any{"jsonrpc": "2.0", "id": p.Request, "result": map[string]any{"outcome": outcome}})
+}
+
+// lapse is for what is asked when the turn ends. Unless the turn was cancelled, the agent waits for answers still.
+func (f *fold) lapse() {
+	for _, p := range f.Pending {
+		if !f.Stop {
+			f.reply(p, nil)
+		}
+		f.Tell("permission_resolved", map[string]string{"permission": p.ID, "decision": "lapsed"})
+	}
+	f.Pending = nil
+}

@@ -1,0 +1,298 @@
+package acp
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/providers/wire"
+)
+
+// wish is what is to be chosen for a session before it is prompted.
+type wish struct {
+	Category string `json:"category"` // mode or model
+	Value    string `json:"value"`
+}
+
+// choice is something that the session offers to choose.
+type choice struct {
+	Category string   `json:"category"`
+	Config   string   `json:"config,omitempty"` // the option's id; "" where it has a method of its own
+	Current  string   `json:"current"`
+	Values   []string `json:"values"`
+}
+
+// Begin takes an order in: the first one opens the session; a later one is a turn in it.
+func (f *fold) Begin(o providers.Order) []providers.Frame {
+	f.Order, f.newest = o, newest{Base: f.Priced}
+	return f.Made(wire.Ordered(o.Turn, "begin"), 0, func() {
+		switch {
+		case !f.Greeted:
+			f.greet()
+		case f.Session == "":
+			f.open()
+		default:
+			f.prompt()
+		}
+	})
+}
+
+// greet says what we are. The version is the first, which all speak; of what a client can do for an agent nothing is offered:
+// agents then use their own tools, whose processes end with them.
+func (f *fold) greet() {
+	f.await("initialize", "initialize", map[string]any{
+		"protocolVersion":    1,
+		"clientCapabilities": map[string]any{"fs": map[string]bool{"readTextFile": false, "writeTextFile": false}, "terminal": false},
+		"clientInfo":         map[string]string{"name": "pintle", "title": "pintle", "version": "1"},
+	})
+}
+
+func (f *fold) greeted(result json.RawMessage) {
+	var r struct {
+		ProtocolVersion   int
+		AgentInfo         struct{ Version string }
+		AgentCapabilities struct {
+			LoadSession         bool
+			SessionCapabilities struct{ Resume json.RawMessage }
+		}
+	}
+	_ = json.Unmarshal(result, &r)
+	if r.ProtocolVersion != 1 {
+		f.finish(session.Failed, "protocol", fmt.Sprintf("%s speaks version %d of the protocol, and not the first", f.agent.title, r.ProtocolVersion))
+		return
+	}
+	f.Greeted, f.Version = true, wire.Clip(r.AgentInfo.Version, wire.IDLimit)
+	caps := r.AgentCapabilities
+	f.Resumes = len(caps.SessionCapabilities.Resume) > 0 && string(caps.SessionCapabilities.Resume) != "null"
+	if !f.Resumes && !caps.LoadSession && f.Order.Conversation != "" && !f.Order.Lost {
+		f.finish(session.Failed, "config", f.agent.title+" cannot go on with a conversation: it has neither session/resume nor session/load")
+		return
+	}
+	f.open()
+}
+
+// open opens the session. One that is loaded tells all that was, which is of before.
+func (f *fold) open() {
+	params := map[string]any{"cwd": f.Order.Cwd, "mcpServers": []any{}}
+	if f.Order.Conversation == "" || f.Order.Lost {
+		if f.Order.Lost {
+			f.replaced("it has nothing of it on disk")
+		}
+		f.await("open", "session/new", params)
+		return
+	}
+	f.Opening = f.Order.Conversation
+	params["sessionId"] = f.Opening
+	method := "session/load"
+	if f.Resumes {
+		method = "session/resume"
+	}
+	f.await("open", method, params)
+}
+
+// replaced tells that a fresh conversation comes in place of one that is gone (B1).
+func (f *fold) replaced(why string) {
+	f.Tell("conversation_replaced", map[string]string{"was": f.Order.Conversation, "why": wire.Clip(why, wire.WordsLimit)})
+}
+
+// option is one of a session's, in the newer form.
+type option struct {
+	ID           string          `json:"id"`
+	Category     string          `json:"category"`
+	CurrentValue json.RawMessage `json:"currentValue"`
+	Options      []optionValue   `json:"options"`
+}
+
+// optionValue is a value, or a group of them.
+type optionValue struct {
+	Value   string        `json:"value"`
+	Options []optionValue `json:"options"`
+}
+
+// offers are what a session offers to choose.
+type offers struct {
+	ConfigOptions []option
+	Modes         struct {
+		CurrentModeID  string
+		AvailableModes []struct{ ID string }
+	}
+	Models struct {
+		CurrentModelID  string
+		AvailableModels []struct{ ModelID string }
+	}
+}
+
+// opened takes the session in, and has chosen what is wanted.
+func (f *fold) opened(result json.RawMessage) {
+	var r struct {
+		SessionID string
+		offers
+	}
+	_ = json.Unmarshal(result, &r)
+	id := r.SessionID
+	switch {
+	case f.Opening != "" && id != "" && id != f.Opening:
+		f.finish(session.Failed, "protocol", fmt.Sprintf("%s opened the session %s in place of %s", f.agent.title, id, f.Opening))
+		return
+	case f.Opening != "":
+		id = f.Opening
+	case id == "" || wire.Clip(id, wire.IDLimit) != id:
+		f.finish(session.Failed, "protocol", f.agent.title+" opened no session")
+		return
+	}
+	f.offered(r.offers)
+	f.Wishes = f.wishes()
+	if f.Loaded = f.Opening != "" && !f.Resumes && f.agent.replaysLate; f.Loaded && !f.Caught {
+		return
+	}
+	f.choose(id)
+}
+
+// offered notes what can be chosen.
+func (f *fold) offered(o offers) {
+	f.Choices = nil
+	for _, c := range o.ConfigOptions {
+		if c.Category == "mode" || c.Category == "model" {
+			f.Choices = append(f.Choices, choice{c.Category, c.ID, name(c.CurrentValue), values(c.Options)})
+		}
+	}
+	var modes, models []string
+	for _, m := range o.Modes.AvailableModes {
+		modes = append(modes, m.ID)
+	}
+	for _, m := range o.Models.AvailableModels {
+		models = append(models, m.ModelID)
+	}
+	f.offer(choice{Category: "mode", Current: o.Modes.CurrentModeID, Values: modes})
+	f.offer(choice{Category: "model", Current: o.Models.CurrentModelID, Values: models})
+	if c := f.choice("model"); c != nil {
+		f.Model = wire.Clip(c.Current, wire.IDLimit)
+	}
+}
+
+// offer adds what has a method of its own, unless it is offered in the newer form.
+func (f *fold) offer(c choice) {
+	if len(c.Values) > 0 && f.choice(c.Category) == nil {
+		f.Choices = append(f.Choices, c)
+	}
+}
+
+func values(options []optionValue) (all []string) {
+	for _, o := range options {
+		if o.Value != "" && len(all) < wire.Most {
+			all = append(all, wire.Clip(o.Value, wire.IDLimit))
+		}
+		all = append(all, values(o.Options)...)
+	}
+	return all
+}
+
+func (f *fold) choice(category string) *choice {
+	i := slices.IndexFunc(f.Choices, func(c choice) bool { return c.Category == category })
+	if i < 0 {
+		return nil
+	}
+	return &f.Choices[i]
+}
+
+// wishes are what the order wants to be otherwise than it is. With rules of pintle's the agent is to ask for all that it can.
+func (f *fold) wishes() (all []wish) {
+	approve := f.Order.Approve
+	if f.Order.Policy {
+		approve = "none"
+	}
+	if mode := f.agent.modes[approve]; mode != "" {
+		all = append(all, wish{"mode", mode})
+	}
+	if f.Order.Model != "" && f.agent.modelArg == "" {
+		all = append(all, wish{"model", f.Order.Model})
+	}
+	return all
+}
+
+// choose has the next wish fulfilled. The session stands once all are.
+func (f *fold) choose(id string) {
+	for len(f.Wishes) > 0 {
+		w := f.Wishes[0]
+		c := f.choice(w.Category)
+		switch {
+		case c == nil:
+			f.finish(session.Failed, "config", fmt.Sprintf("%s offers no choice of a %s, and not %s", f.agent.title, w.Category, w.Value))
+			return
+		case c.Current == w.Value:
+			f.Wishes = f.Wishes[1:]
+			continue
+		case !slices.Contains(c.Values, w.Value):
+			f.finish(session.Failed, "config", fmt.Sprintf("%s does not offer the %s %s, but %s", f.agent.title, w.Category, w.Value, strings.Join(c.Values, ", ")))
+			return
+		}
+		f.Opening = id
+		f.request(*c, w)
+		return
+	}
+	f.Session, f.Opening, f.Choices = id, "", nil
+	f.prompt()
+}
+
+// request chooses by the way that the session has for it.
+func (f *fold) request(c choice, w wish) {
+	params := map[string]any{"sessionId": f.Opening}
+	switch {
+	case c.Config != "":
+		params["configId"], params["value"] = c.Config, w.Value
+		f.await("choose", "session/set_config_option", params)
+	case w.Category == "mode":
+		params["modeId"] = w.Value
+		f.await("choose", "session/set_mode", params)
+	default:
+		params["modelId"] = w.Value
+		f.await("choose", "session/set_model", params)
+	}
+}
+
+// chosen holds the agent to it, where it says what is chosen now.
+func (f *fold) chosen(result json.RawMessage) {
+	w := f.Wishes[0]
+	var o offers
+	_ = json.Unmarshal(result, &o)
+	if len(o.ConfigOptions) > 0 {
+		f.offered(o)
+	} else if c := f.choice(w.Category); c != nil {
+		c.Current = w.Value
+	}
+	if w.Category == "model" {
+		f.Model = w.Value
+	}
+	if c := f.choice(w.Category); c == nil || c.Current != w.Value {
+		f.finish(session.Failed, "config", fmt.Sprintf("%s did not take the %s %s", f.agent.title, w.Category, w.Value))
+		return
+	}
+	f.Wishes = f.Wishes[1:]
+	f.choose(f.Opening)
+}
+
+// refused is an error in answer to one of our requests.
+func (f *fold) refused(id string, e rpcError) {
+	if id == "" || id != f.Waiting {
+		return
+	}
+	f.Waiting = ""
+	what, _, _ := strings.Cut(id, "/")
+	switch code, message := f.cause(e), e.words(); {
+	case what == "open" && f.Opening != "" && e.gone():
+		f.Opening = ""
+		f.replaced(message)
+		f.await("open", "session/new", map[string]any{"cwd": f.Order.Cwd, "mcpServers": []any{}})
+	case what == "prompt" && f.Stop && code == "":
+		f.finish(session.Cancelled, "cancelled", message)
+	case what == "prompt":
+		f.finish(session.Failed, code, message)
+	case code == "auth":
+		f.finish(session.Failed, code, message)
+	default:
+		f.finish(session.Failed, "config", message)
+	}
+}

@@ -1,0 +1,305 @@
+package acp
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/pintle/pintle/providers/wire"
+)
+
+// update is one of a session's, of any kind. Only what is told of it, or kept, is decoded.
+type update struct {
+	SessionUpdate string
+	MessageID     string
+	Content       json.RawMessage
+	ToolCallID    string
+	Name          string // of the tool
+	Title, Kind   string
+	Status        string
+	RawInput      json.RawMessage
+	RawOutput     json.RawMessage
+	Locations     []struct{ Path string }
+	Cost          *struct {
+		Amount   float64
+		Currency string
+	}
+	Meta struct {
+		Delta  struct{ Data string } `json:"terminal_output_delta"`
+		Claude struct{ Kind string } `json:"claudeCode"` // of what the adapter says itself
+	} `json:"_meta"`
+}
+
+// text is ACP's block of text.
+type text struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// chunk is a piece of a message.
+type chunk struct {
+	Content   text   `json:"content"`
+	MessageID string `json:"messageId,omitempty"`
+}
+
+// updated takes a notification in. What comes while an earlier conversation is opened is of before.
+func (f *fold) updated(params json.RawMessage) {
+	var p struct {
+		SessionID string
+		Update    json.RawMessage
+	}
+	_ = json.Unmarshal(params, &p)
+	var u update
+	if f.Session == "" {
+		_ = json.Unmarshal(p.Update, &u)
+		f.preceded(u)
+		return
+	}
+	if p.SessionID != f.Session {
+		return
+	}
+	_ = json.Unmarshal(p.Update, &u)
+	switch u.SessionUpdate {
+	case "agent_message_chunk":
+		f.said(u)
+	case "agent_thought_chunk":
+		f.thought(u)
+	case "user_message_chunk", "": // whose message it is was told by whoever gave it
+	case "tool_call", "tool_call_update":
+		f.tool(u, p.Update)
+	case "usage_update":
+		f.priced(u)
+	case "plan":
+		f.alive()
+		f.raw(u, p.Update)
+	default:
+		f.raw(u, p.Update)
+	}
+}
+
+// preceded is what comes before the session stands: all of it is of before, but that it is at its end.
+func (f *fold) preceded(u update) {
+	if u.SessionUpdate != "available_commands_update" || f.Opening == "" {
+		return
+	}
+	f.Caught = true
+	if f.Loaded {
+		f.choose(f.Opening)
+	}
+}
+
+// alive is that something came of the turn.
+func (f *fold) alive() {
+	if f.Prompt != "" && f.End == nil {
+		f.Confirmed, f.Begun = true, true
+	}
+}
+
+// said tells a piece of a message. Where messages have no ids, another one begins behind whatever else there was.
+func (f *fold) said(u update) {
+	piece, plain := block(u.Content)
+	if !plain {
+		return
+	}
+	f.alive()
+	id := wire.Clip(u.MessageID, wire.IDLimit)
+	if u.Meta.Claude.Kind != "" {
+		f.Notice(piece)
+		return
+	}
+	if id == "" && f.agent.errorsAreSaid && !f.Slash {
+		f.Said = wire.Clip(f.Said+piece, wire.WordsLimit)
+		f.Notice(piece)
+		return
+	}
+	if id == "" {
+		id = f.unnamed()
+	}
+	f.Message, f.Broken = id, false
+	f.Tell("agent_message_chunk", chunk{text{"text", piece}, id})
+}
+
+// unnamed is the id of a message that has none.
+func (f *fold) unnamed() string {
+	if f.Broken || f.Unnamed == 0 {
+		f.Unnamed++
+	}
+	return fmt.Sprintf("m-%s", wire.Sum(16, f.Order.Turn, f.Unnamed))
+}
+
+func (f *fold) thought(u update) {
+	if piece, plain := block(u.Content); plain {
+		f.alive()
+		f.Broken = true
+		f.Tell("agent_thought_chunk", chunk{text{"text", piece}, wire.Clip(u.MessageID, wire.IDLimit)})
+	}
+}
+
+// block is a block's text.
+func block(content json.RawMessage) (string, bool) {
+	var b struct{ Type, Text string }
+	_ = json.Unmarshal(content, &b)
+	return b.Text, b.Type == "text"
+}
+
+// rawLimit is how long an update may be that is told as it came, in bytes.
+const rawLimit = 1 << 20
+
+// raw tells an update as it came, under its own name.
+func (f *fold) raw(u update, data json.RawMessage) {
+	var fields map[string]json.RawMessage
+	if len(data) > rawLimit || json.Unmarshal(data, &fields) != nil {
+		return
+	}
+	delete(fields, "sessionUpdate")
+	f.Tell(wire.Clip(u.SessionUpdate, wire.IDLimit), fields)
+}
+
+// open is a tool call that has not ended, with what is known of it: who is asked about it is not told all of it again.
+type open struct {
+	ID      string   `json:"id"`
+	Tool    string   `json:"tool,omitempty"`
+	Title   string   `json:"title,omitempty"`
+	Kind    string   `json:"kind,omitempty"`
+	Command string   `json:"command,omitempty"`
+	Paths   []string `json:"paths,omitempty"`
+}
+
+// tool tells of a tool call. One that was not told of before is.
+func (f *fold) tool(u update, data json.RawMessage) {
+	f.alive()
+	f.Broken = true
+	id := wire.Clip(u.ToolCallID, wire.IDLimit)
+	o := f.known(id)
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(data, &fields)
+	delete(fields, "sessionUpdate")
+	if o == nil && !ended(u.Status) || o == nil && u.SessionUpdate == "tool_call_update" {
+		o = f.opens(id)
+		if u.SessionUpdate == "tool_call_update" {
+			o.learn(u)
+			f.Tell("tool_call", o.call("in_progress"))
+		}
+	}
+	o.learn(u)
+	if out := u.output(); u.RawOutput == nil && out != "" && (ended(u.Status) || u.Meta.Delta.Data != "") {
+		fields["rawOutput"] = wire.Encode(map[string]string{"output": out})
+	}
+	f.Tell(u.SessionUpdate, fields)
+	if ended(u.Status) {
+		f.Items = slices.DeleteFunc(f.Items, func(o open) bool { return o.ID == id })
+	}
+}
+
+func ended(status string) bool { return status == "completed" || status == "failed" }
+
+// output is what came out of a tool, where it is not said in the field for it.
+func (u update) output() string {
+	if u.Meta.Delta.Data != "" {
+		return u.Meta.Delta.Data
+	}
+	var content []struct{ Content json.RawMessage }
+	_ = json.Unmarshal(u.Content, &content)
+	all := ""
+	for _, c := range content {
+		piece, _ := block(c.Content)
+		all += piece
+	}
+	return all
+}
+
+func (f *fold) known(id string) *open {
+	i := slices.IndexFunc(f.Items, func(o open) bool { return o.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return &f.Items[i]
+}
+
+// opens notes a call. What is over the bound is told, and not counted.
+func (f *fold) opens(id string) *open {
+	if len(f.Items) == wire.Most {
+		return &open{ID: id}
+	}
+	f.Items = append(f.Items, open{ID: id})
+	return &f.Items[len(f.Items)-1]
+}
+
+// learn takes in what an update says of a call.
+func (o *open) learn(u update) {
+	if o == nil {
+		return
+	}
+	set := func(to *string, value string) {
+		if value != "" {
+			*to = wire.Clip(value, wire.TitleLimit)
+		}
+	}
+	set(&o.Tool, u.Name)
+	set(&o.Title, u.Title)
+	set(&o.Kind, u.Kind)
+	set(&o.Command, command(u.RawInput))
+	if paths := u.paths(); len(paths) > 0 {
+		o.Paths = paths
+	}
+}
+
+// call is what is known of it as ACP's tool call.
+func (o *open) call(status string) map[string]any {
+	return map[string]any{"toolCallId": o.ID, "title": o.Title, "kind": o.Kind, "status": status}
+}
+
+// command is the line of shell in a tool's arguments, if that is all there is in them that is run.
+func command(input json.RawMessage) string {
+	var args struct{ Command, Cmd json.RawMessage }
+	_ = json.Unmarshal(input, &args)
+	for _, value := range []json.RawMessage{args.Command, args.Cmd} {
+		if line := name(value); line != "" && len(line) <= wire.TitleLimit {
+			return line
+		}
+	}
+	return ""
+}
+
+// paths are the files that an update names, in places or in differences.
+func (u update) paths() (all []string) {
+	for _, l := range u.Locations {
+		all = append(all, l.Path)
+	}
+	var content []struct{ Type, Path string }
+	_ = json.Unmarshal(u.Content, &content)
+	for _, c := range content {
+		if c.Type == "diff" {
+			all = append(all, c.Path)
+		}
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	if len(all) > wire.Most || slices.ContainsFunc(all, func(p string) bool { return len(p) > wire.TitleLimit }) {
+		return nil
+	}
+	return all
+}
+
+// settle ends what is open once the turn has: its end is not told any more.
+func (f *fold) settle() {
+	for _, o := range f.Items {
+		f.Tell("tool_call_update", map[string]any{"toolCallId": o.ID, "status": "failed"})
+	}
+	f.Items = nil
+}
+
+// priced takes in what the session has cost by now, in all its life. The first price of one that goes on may be of before.
+func (f *fold) priced(u update) {
+	if u.Cost == nil || u.Cost.Currency != "USD" || u.Cost.Amount < 0 {
+		return
+	}
+	amount := u.Cost.Amount
+	if f.Prompt == "" || f.Priced != nil && amount < *f.Priced {
+		f.Base = &amount
+	}
+	f.Priced = &amount
+	if f.Prompt != "" {
+		f.Tell("usage_update", f.usage())
+	}
+}
