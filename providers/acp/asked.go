@@ -127,6 +127,7 @@ func (f *fold) Answer(permission string, d providers.Decision) []providers.Frame
 			f.reply(p, &p.Allow)
 			return
 		}
+		f.Refused = wire.Clip(p.Title, wire.WordsLimit)
 		f.reply(p, &p.Reject)
 		if d == providers.Fail {
 			f.Denied, f.Stop = "it asked "+p.Title+", and nobody was there to allow it", true

@@ -39,8 +39,9 @@ type newest struct {
 	Prompt    string          `json:"prompt,omitempty"`    // the operation of the frame that has it
 	Confirmed bool            `json:"confirmed,omitempty"` // something came of it
 	Begun     bool            `json:"begun,omitempty"`
-	Stop      bool            `json:"stop,omitempty"`  // an end is wanted
-	Stops     int             `json:"stops,omitempty"` // frames that Interrupt has made
+	Stop      bool            `json:"stop,omitempty"`    // an end is wanted
+	Stops     int             `json:"stops,omitempty"`   // frames that Interrupt has made
+	Refused   string          `json:"refused,omitempty"` // what it asked last of what it was not allowed
 	Denied    string          `json:"denied,omitempty"`
 	Message   string          `json:"message,omitempty"`
 	Unnamed   int             `json:"unnamed,omitempty"` // so many messages that had no id of the agent's

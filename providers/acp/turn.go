@@ -80,7 +80,7 @@ func (f *fold) prompted(result json.RawMessage) {
 	nothing := f.Tokens == providers.Usage{}
 	switch r.StopReason {
 	case "cancelled":
-		f.finish(session.Cancelled, "cancelled", "the turn was interrupted")
+		f.cancelled()
 	case "end_turn":
 		f.ended(r, nothing)
 	case "max_turn_requests":
@@ -92,6 +92,15 @@ func (f *fold) prompted(result json.RawMessage) {
 	default:
 		f.finish(session.Failed, "protocol", "the turn ended as "+cmp.Or(r.StopReason, "nothing"))
 	}
+}
+
+// cancelled is an end that we wanted; or some agents end their turn so when they are refused something.
+func (f *fold) cancelled() {
+	if !f.Stop && f.Refused != "" {
+		f.finish(session.Denied, "", "it asked "+f.Refused+", was refused, and ended its turn")
+		return
+	}
+	f.finish(session.Cancelled, "cancelled", "the turn was interrupted")
 }
 
 // ended is an end that passes for a good one.

@@ -101,7 +101,6 @@ func (f *fold) said(u update) {
 	if !plain {
 		return
 	}
-	f.alive()
 	id := wire.Clip(u.MessageID, wire.IDLimit)
 	if u.Meta.Claude.Kind != "" {
 		f.Notice(piece)
@@ -112,6 +111,7 @@ func (f *fold) said(u update) {
 		f.Notice(piece)
 		return
 	}
+	f.alive()
 	if id == "" {
 		id = f.unnamed()
 	}

@@ -23,6 +23,8 @@ type Subject struct {
 	Usage   Usage  // that each of the model's answers costs
 	Prompts Prompts
 	Cannot  map[string]string // what the agent cannot do at all: why, by the cell's name
+	Quits   string            // what it does when it is refused something, if it does not go on: the run is denied then
+	Forgets string            // why a prompt whose turn was cut off may be missing from what the model knows; "": it is there
 	// Open makes a stage for one cell. All of it goes with the test.
 	Open func(t *testing.T) Stage
 }
@@ -84,7 +86,7 @@ type Process struct {
 // Report is what the suite found out about an agent.
 type Report struct {
 	Agent  string            // with its version and set-up
-	Played map[string]string // by cell: "yes", or "no: " and the reason
+	Played map[string]string // by cell: "yes", with what it lacks behind a semicolon, or "no: " and the reason
 }
 
 // Whole reports whether each cell was played, and none failed.
@@ -136,6 +138,9 @@ func play(t *testing.T, s Subject, c cell) string {
 	sc.same("the agent's own settings", sc.Settings(), before)
 	if t.Failed() {
 		t.FailNow() // and the report lacks it
+	}
+	if sc.note != "" {
+		return "yes; " + sc.note
 	}
 	return "yes"
 }

@@ -56,10 +56,19 @@ func (s *scene) resolved(id, permission, decision string) {
 func denied(s *scene) {
 	permission := s.parked("k")
 	s.must("deny", permission)
-	s.ended("k", session.Completed)
+	s.ended("k", s.refused())
 	s.notRun()
 	s.resolved("k", permission, "deny")
 	s.once(s.asking())
+}
+
+// refused is how a run ends that was refused something.
+func (s *scene) refused() session.Outcome {
+	if s.Quits == "" {
+		return session.Completed
+	}
+	s.note = s.Quits
+	return session.Denied
 }
 
 func nobodyThere(s *scene) {
@@ -69,7 +78,7 @@ func nobodyThere(s *scene) {
 	}{
 		"by itself": {nil, 5},
 		"fail":      {[]string{"--unattended", "fail"}, 5},
-		"deny":      {[]string{"--unattended", "deny"}, 0},
+		"deny":      {[]string{"--unattended", "deny"}, s.refused().Exit()},
 	} {
 		r := s.run(id, s.asking(), slices.Concat(s.Prompts.AskFlags, test.flags)...)
 		s.code(r, test.code)
@@ -84,7 +93,7 @@ func answeredTwice(s *scene) {
 	permission := s.parked("k")
 	s.must("deny", permission)
 	s.code(s.Pintle("", "allow", permission), 6)
-	s.ended("k", session.Completed)
+	s.ended("k", s.refused())
 	s.code(s.Pintle("", "allow", permission), 6)
 	s.resolved("k", permission, "deny")
 

@@ -11,7 +11,7 @@ func (s *scene) goesOn(earlier, first string) {
 	s.t.Helper()
 	prompt := s.Prompts.Say("back again")
 	s.want(s.next("back", earlier, prompt), 0, "back again\n")
-	s.after("back", prompt, earlier, first)
+	s.afterCut("back", prompt, earlier, first)
 	s.newer("back", earlier)
 }
 
@@ -184,7 +184,7 @@ func breaksOff(s *scene) {
 
 // silent: the deadline leaves the agent the time to ask the model, also on a busy machine.
 func silent(s *scene) {
-	s.code(s.run("k", s.Prompts.Silent, "--idle-timeout", "4s"), 3)
+	s.code(s.run("k", s.Prompts.Silent, "--idle-timeout", "8s"), 3)
 	s.ended("k", session.TimedOut)
 	s.once(s.Prompts.Silent)
 	s.goesOn("k", s.Prompts.Silent)

@@ -22,6 +22,7 @@ type scene struct {
 	Stage
 	t    *testing.T
 	warm bool // a runtime is kept, as was asked
+	note string
 }
 
 // execution is what `show --json` prints, as far as the suite looks.
@@ -49,13 +50,25 @@ type event struct {
 	Seq  int64
 	Type string
 	Data struct {
-		Content              struct{ Text string }
+		Content              content
 		ToolCallID, Status   string
 		Signal               string
 		Entries              []struct{ Content, Status string }
 		RawOutput            json.RawMessage
 		Permission, Decision string
 	}
+}
+
+// content is a piece of a message. What tools have for it is a list, and has none.
+type content struct{ Text string }
+
+// UnmarshalJSON takes either form.
+func (c *content) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] == '[' {
+		return nil
+	}
+	type plain content
+	return json.Unmarshal(data, (*plain)(c))
 }
 
 // run gives an order and waits for its end.
@@ -205,6 +218,20 @@ func (s *scene) after(id, prompt, earlier, first string) {
 	if !slices.Contains(s.once(prompt), first) {
 		s.t.Errorf("the model does not know of %.100q", first)
 	}
+}
+
+// afterCut is the same of a run that was cut off, whose prompt some agents drop.
+func (s *scene) afterCut(id, prompt, earlier, first string) {
+	s.t.Helper()
+	if s.Forgets == "" {
+		s.after(id, prompt, earlier, first)
+		return
+	}
+	s.note = s.Forgets
+	if e, before := s.show(id), s.show(earlier); e.Conversation == "" || e.Session != before.Session {
+		s.t.Errorf("after %+v came %+v", before, e)
+	}
+	s.once(prompt)
 }
 
 // newer holds a run to a later generation of its session than an earlier one's: it had another process (F1).

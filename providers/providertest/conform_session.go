@@ -78,5 +78,5 @@ func replaced(s *scene) {
 	if n := s.sleepers(); n > 0 {
 		s.t.Errorf("%d commands are left", n)
 	}
-	s.after("m", prompt, "k", s.Prompts.Shell(sleeping))
+	s.afterCut("m", prompt, "k", s.Prompts.Shell(sleeping))
 }

@@ -82,14 +82,6 @@ func (h *house) must(path string, args ...string) {
 	}
 }
 
-// environment is that of a caller.
-func (h *house) environment() []string {
-	return []string{
-		"PATH=" + filepath.Dir(h.binary) + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + filepath.Dir(h.home), "LANG=C.UTF-8",
-		"PINTLE_HOME=" + h.home, "PINTLE_CONFIG=" + h.config, "CODEX_HOME=" + h.lab.home,
-	}
-}
-
 // bare is Codex's own way to give one prompt.
 func (h *house) bare() contest {
 	return contest{"bare", nil, func() { h.must(h.binary, "exec", "--skip-git-repo-check", greeting) }}

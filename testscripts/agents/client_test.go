@@ -182,7 +182,7 @@ func (h *house) creation(approve string) api.CreateSession {
 		name, value, _ := strings.Cut(pair, "=")
 		vars[name] = value
 	}
-	return api.CreateSession{Operation: operation(), Provider: "codex", Cwd: h.dir, Approve: approve, Environment: vars}
+	return api.CreateSession{Operation: operation(), Provider: h.agent, Cwd: h.dir, Approve: approve, Environment: vars}
 }
 
 // open creates a session, which the client sees from then on.

@@ -30,6 +30,9 @@ const document = "../../docs/agents.md"
 // anew with -update.
 func TestConform(t *testing.T) {
 	reports := []providertest.Report{providertest.Conform(t, codex(t)), providertest.Conform(t, codeMode(t))}
+	for _, g := range guests {
+		reports = append(reports, providertest.Conform(t, g.subject(t)))
+	}
 	for _, r := range reports {
 		if !r.Whole() {
 			t.Logf("%s: not all cells were played, and passed: %s is not compared", r.Agent, document)
@@ -119,12 +122,24 @@ func version(t *testing.T, name string) string {
 	return p.Version
 }
 
-// A house is a lab with a pintle in it: what follows is the real Codex, driven by the real pintle.
+// A house is a lab with a pintle in it: what follows is the real agent, driven by the real pintle.
 type house struct {
 	*lab
 	t      testing.TB
+	agent  string // what -a calls the agent
 	home   string // pintle's
 	config string // likewise
+	vars   []string
+	own    []string // patterns of the files in the agent's home that are the user's
+	once   bool     // the agent has no repetitions of its own
+}
+
+// environment is that of a caller. The directory of the agent's binary comes first: what -a finds is that.
+func (h *house) environment() []string {
+	return append([]string{
+		"PATH=" + filepath.Dir(h.binary) + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + filepath.Dir(h.home), "LANG=C.UTF-8",
+		"PINTLE_HOME=" + h.home, "PINTLE_CONFIG=" + h.config,
+	}, h.vars...)
 }
 
 // binary builds pintle once for all tests, in a directory that TestMain removes.
@@ -167,9 +182,17 @@ func newHouse(t testing.TB, model string) *house {
 	if out, err := exec.Command("git", "init", "-q", l.dir).CombinedOutput(); err != nil {
 		t.Fatalf("git init: %v: %s", err, out)
 	}
-	base := filepath.Dir(l.home)
-	h := &house{lab: l, t: t, home: filepath.Join(base, "h"), config: filepath.Join(base, "pintle.toml")}
+	h := newHousing(t, l, "codex", filepath.Dir(l.home))
+	h.vars = []string{"CODEX_HOME=" + l.home}
+	h.own = []string{"*.toml", "*.json", "*.md", "rules/*", "prompts/*", "hooks/*"}
 	h.add(filepath.Join(l.home, "config.toml"), planning)
+	return h
+}
+
+// newHousing puts a pintle into a lab, in a directory which is the home of who calls it.
+func newHousing(t testing.TB, l *lab, agent, base string) *house {
+	t.Helper()
+	h := &house{lab: l, t: t, agent: agent, home: filepath.Join(base, "h"), config: filepath.Join(base, "pintle.toml")}
 	h.add(h.config, eager)
 	t.Cleanup(h.leave)
 	return h
@@ -211,11 +234,7 @@ func (h *house) pintle(input string, args ...string) providertest.Told {
 	var out, errs bytes.Buffer
 	c := exec.CommandContext(ctx, path, args...)
 	c.Dir, c.Stdout, c.Stderr, c.WaitDelay, c.Stdin = h.dir, &out, &errs, time.Second, strings.NewReader(input)
-	// The directory of the native binary comes first: what -a codex finds is that.
-	c.Env = []string{
-		"PATH=" + filepath.Dir(h.binary) + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + filepath.Dir(h.home), "LANG=C.UTF-8",
-		"PINTLE_HOME=" + h.home, "PINTLE_CONFIG=" + h.config, "CODEX_HOME=" + h.lab.home,
-	}
+	c.Env = h.environment()
 	var exit *exec.ExitError
 	if err := c.Run(); err != nil && !errors.As(err, &exit) {
 		return providertest.Told{Code: -1, Out: out.String(), Err: errs.String() + err.Error()}
@@ -235,10 +254,10 @@ func (h *house) stage() providertest.Stage {
 	}
 }
 
-// prompts are the model's requests for a prompt that are not Codex's own repetitions.
+// prompts are the model's requests for a prompt that are not the agent's own repetitions.
 func (h *house) prompts(prompt string) (found []providertest.Asked) {
 	for _, r := range h.asked(prompt) {
-		if !r.FollowUp && !r.Retry {
+		if !r.FollowUp && (h.once || !r.Retry) {
 			found = append(found, providertest.Asked{Earlier: r.Earlier})
 		}
 	}
@@ -278,11 +297,11 @@ func (h *house) kill(pid int) {
 	h.t.Fatalf("process %d is none of %v", pid, h.alive())
 }
 
-// settings are the files in Codex's home that are not its own working data.
+// settings are the files in the agent's home that are not its own working data.
 func (h *house) settings() map[string]string {
 	h.t.Helper()
 	files := map[string]string{}
-	for _, pattern := range []string{"*.toml", "*.json", "*.md", "rules/*", "prompts/*", "hooks/*"} {
+	for _, pattern := range h.own {
 		found, err := filepath.Glob(filepath.Join(h.lab.home, pattern))
 		if err != nil {
 			h.t.Fatal(err)
