@@ -174,6 +174,7 @@ type Order struct {
 	// Turn names the turn among all turns of all conversations: the operations of frames that answer no line of the
 	// agent's begin with it, and the names of permissions are made from it.
 	Turn         string `json:"turn"`
+	Process      string `json:"process,omitempty"` // names the agent's process among all that anybody has ever started: what a driver names has it in it
 	Prompt       string `json:"prompt"`
 	Open         bool   `json:"open,omitempty"` // the conversation is to be opened, and nothing else: no prompt
 	Cwd          string `json:"cwd"`

@@ -217,7 +217,7 @@ func (r *run) order() (providers.Order, error) {
 	o := providers.Order{
 		Turn:   fmt.Sprintf("%s.%d.%d", r.folder, r.st.Attempt, r.st.Try),
 		Prompt: p.Prompt, Cwd: r.st.Cwd, Model: p.Model, Approve: p.Approve, Conversation: r.st.Resume, Open: r.opens(),
-		Policy: r.spec.Policy != nil,
+		Policy: r.spec.Policy != nil, Process: r.token(),
 	}
 	if r.st.Resume != "" {
 		o.Prompt = goOnPrompt
