@@ -1,0 +1,62 @@
+package claude
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/pintle/pintle/providers"
+)
+
+// launch starts the process for a conversation: a new one under an id of ours, or one that goes on. One of which nothing
+// was kept is begun anew under the id that it had: --resume would not find it. Both options refuse the other's case.
+func launch(o providers.Order, more []string, _ string) providers.Launch {
+	args := []string{
+		"claude", "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose",
+		"--include-partial-messages", "--replay-user-messages", "--permission-prompt-tool", "stdio",
+	}
+	if o.Conversation != "" && !o.Lost {
+		args = append(args, "--resume", o.Conversation)
+	} else {
+		args = append(args, "--session-id", conversation(o))
+	}
+	if stated(o) {
+		args = append(args, "--permission-mode", mode)
+	}
+	if o.Model != "" {
+		args = append(args, "--model", o.Model)
+	}
+	return providers.Launch{
+		Args: slices.Concat(args, more),
+		Env:  map[string]string{"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1"}, // "idle"
+	}
+}
+
+// mode is the permission mode in which it asks for what is neither harmless nor allowed by its configuration. Where
+// everything is allowed it is this one too: it asks, and is allowed it at once. The mode in which it would not ask is
+// refused to root.
+const mode = "default"
+
+// stated says that an order states what is allowed, in place of the agent's own configuration.
+func stated(o providers.Order) bool { return o.Approve != "" || o.Policy }
+
+// gated says that it is to ask for each use of a tool.
+func gated(o providers.Order) bool { return o.Policy || o.Approve != "" && o.Approve != "all" }
+
+// conversation is the id of an order's conversation. That of a new one has the process's name in it: turns are named
+// alike in every home of pintle's, and an id that was taken before is refused.
+func conversation(o providers.Order) string {
+	if o.Conversation != "" {
+		return o.Conversation
+	}
+	return uuid("conversation", o.Process, o.Turn)
+}
+
+// uuid is made of words: the same ones make the same.
+func uuid(words ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(words, "\x00")))
+	sum[6], sum[8] = sum[6]&0x0f|0x40, sum[8]&0x3f|0x80 // version 4, variant 1
+	h := hex.EncodeToString(sum[:16])
+	return strings.Join([]string{h[:8], h[8:12], h[12:16], h[16:20], h[20:]}, "-")
+}
