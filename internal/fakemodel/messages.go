@@ -105,6 +105,8 @@ func (m messages) play(a *answer, st step) {
 		m.refuse(a, http.StatusBadRequest, "", "prompt is too long: 250000 tokens > 200000 maximum")
 	case st.kind == hangHeaders:
 		a.hang()
+	case !m.Stream && st.cut != never:
+		a.cut() // it asks so when a stream broke off
 	case !m.Stream:
 		a.plain(http.StatusOK, m.message(a, st, []object{{"type": "text", "text": st.text}}, "end_turn"))
 	default:

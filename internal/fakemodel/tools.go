@@ -82,8 +82,14 @@ func (t tools) todos(name string) object {
 // beside is what agents put into a user's message beside what the user said.
 var beside = regexp.MustCompile(`(?s)<(system-reminder|session_context|environment_context)>.*?</(system-reminder|session_context|environment_context)>\n*`)
 
+// steered is a message that was put into a turn, as Claude Code tells of it: by itself, or beside what a tool has answered.
+var steered = regexp.MustCompile(`(?s)The user sent a new message while you were working:\n(.*?)\n\n(This is how Claude Code|IMPORTANT:)`)
+
 // said is what of a text the user said; "" if nothing.
 func said(text string) string {
+	if found := steered.FindStringSubmatch(text); found != nil {
+		return found[1]
+	}
 	if !strings.Contains(text, "_context>") && !strings.Contains(text, "<system-reminder>") {
 		return text
 	}
@@ -101,7 +107,12 @@ func (t *talk) user(text string) {
 	}
 }
 
-func (t *talk) tool(output string) { t.outputs = append(t.outputs, output) }
+func (t *talk) tool(output string) {
+	t.outputs = append(t.outputs, beside.ReplaceAllString(output, ""))
+	if found := steered.FindString(output); found != "" {
+		t.user(found)
+	}
+}
 
 // question is what is asked at the end of it.
 func (t talk) question(model, thread string) question {

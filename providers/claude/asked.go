@@ -71,8 +71,8 @@ func (f *fold) reply(id string, answer map[string]any) {
 	}})
 }
 
-// unanswerable are the tools that are questions to a person, and what the model is told in place of an answer. A plan is
-// nothing that can be allowed: to stop planning is to begin to change things.
+// unanswerable are the tools that are questions to a person, and what the model is told in place of an answer. To approve a
+// plan is to allow what is in it.
 var unanswerable = map[string]string{
 	"AskUserQuestion": "Nobody is there to answer questions. Decide by yourself, go on, and say what you have assumed.",
 	"EnterPlanMode":   "Nobody is there to approve a plan. Go on without one.",
@@ -85,18 +85,19 @@ func (f *fold) wants(id string, q request) {
 	in := inputOf(q.Input)
 	d := f.deed(string(q.Tool), in)
 	instead, question := unanswerable[string(q.Tool)]
+	all := f.Order.Approve == "all" && !f.Order.Policy
 	switch {
 	case known: // said again
-	case question:
+	case question && !(all && d.kind == "switch_mode"):
 		f.notice("Claude Code asked " + questionOf(string(q.Tool), in) + ", which cannot be answered here")
 		f.deny(id, instead)
-	case q.Forced:
+	case q.Forced && d.kind != "switch_mode":
 		f.notice("Claude Code asked " + d.wish() + ", which needs a person, and was refused")
 		f.deny(id, "Nobody is there to do this. Go on without it.")
 	case !f.ours():
 		f.notice("Claude Code asked " + d.wish() + " outside of a turn, and was refused")
 		f.deny(id, refused)
-	case f.Order.Approve == "all" && !f.Order.Policy:
+	case all:
 		f.alive()
 		f.reply(id, map[string]any{"behavior": "allow"})
 	case len(f.Pending) == most:

@@ -161,6 +161,7 @@ type appServer struct {
 	stdin   io.WriteCloser
 	ended   chan struct{} // closed at the end of its standard output
 	lastID  int
+	foreign bool // it is another agent, whose lines are not decoded
 	written [][]byte
 
 	mu      sync.Mutex
@@ -184,10 +185,18 @@ func (l *lab) launch(t testing.TB) *appServer {
 // start starts an app-server in the lab. It ends with the test.
 func (l *lab) start(t testing.TB) *appServer {
 	t.Helper()
-	a := &appServer{t: t, ended: make(chan struct{}), changed: make(chan struct{})}
+	a := &appServer{t: t}
 	a.cmd = exec.Command(l.binary, "app-server", "--strict-config")
 	a.cmd.Dir = l.dir
 	a.cmd.Env = []string{"CODEX_HOME=" + l.home, "HOME=" + l.home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "RUST_LOG=error"}
+	a.begin(t)
+	return a
+}
+
+// begin starts the process. It ends with the test.
+func (a *appServer) begin(t testing.TB) {
+	t.Helper()
+	a.ended, a.changed = make(chan struct{}), make(chan struct{})
 	stderr := new(bytes.Buffer)
 	a.cmd.Stderr = stderr
 	var err error
@@ -208,7 +217,6 @@ func (l *lab) start(t testing.TB) *appServer {
 			t.Logf("standard error:\n%s", stderr)
 		}
 	})
-	return a
 }
 
 type object = map[string]any
@@ -222,7 +230,7 @@ func (a *appServer) read(stdout io.Reader) {
 			return
 		}
 		var f frame
-		if err := json.Unmarshal(line, &f); err != nil {
+		if err := json.Unmarshal(line, &f); err != nil && !a.foreign {
 			a.t.Errorf("%.300s: %v", line, err)
 		}
 		a.mu.Lock()
