@@ -89,7 +89,7 @@ func (d *den) settings(t testing.TB, text string) {
 }
 
 func (d *den) order(n int, prompt string) providers.Order {
-	return providers.Order{Turn: fmt.Sprintf("t%d", n), Process: d.home, Prompt: prompt, Cwd: d.dir, Approve: "all"}
+	return providers.Order{Turn: fmt.Sprintf("t%d", n), Prompt: prompt, Cwd: d.dir, Approve: "all"}
 }
 
 // begin starts Claude Code for an order, and has pintle's own fold speak to it.
@@ -177,6 +177,9 @@ func (d *den) record(t *testing.T, name string, r *driver) {
 		return
 	}
 	r.close()
+	for _, ours := range uuid.FindAll(append(bytes.Join(r.written, nil), r.fold.About().Conversation...), -1) {
+		d.names[string(ours)] = string(ours) // the suite's orders are called alike, and so are these
+	}
 	var b bytes.Buffer
 	for _, line := range r.lines {
 		b.Write(d.replace(trimmed(line)))
@@ -235,9 +238,8 @@ var changing = []struct {
 
 // replace puts placeholders into a line.
 func (d *den) replace(line []byte) []byte {
-	for from, to := range map[string]string{d.home: "/home", d.dir: "/dir", filepath.Dir(d.home): "/base"} {
-		line = bytes.ReplaceAll(line, []byte(from), []byte(to))
-	}
+	line = bytes.ReplaceAll(line, []byte(d.dir), []byte("/dir"))
+	line = bytes.ReplaceAll(line, []byte(filepath.Dir(d.home)), nil)
 	for _, v := range changing {
 		line = v.what.ReplaceAll(line, []byte(v.with))
 	}
