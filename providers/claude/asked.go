@@ -1,13 +1,11 @@
 package claude
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/providers/wire"
 )
 
 // pending is a permission that nobody has answered, with the agent's own id of the question.
@@ -41,10 +39,10 @@ func (f *fold) asked(m message) {
 	case "can_use_tool":
 		f.wants(id, q)
 	case "elicitation":
-		f.notice("the MCP server " + string(q.Server) + " asked for an answer, which cannot be given here: " + string(q.Message))
+		f.Notice("the MCP server " + string(q.Server) + " asked for an answer, which cannot be given here: " + string(q.Message))
 		f.reply(id, map[string]any{"action": "decline"})
 	default:
-		f.send(map[string]any{"type": "control_response", "response": map[string]any{
+		f.Send(map[string]any{"type": "control_response", "response": map[string]any{
 			"subtype": "error", "request_id": id, "error": "not available here",
 		}})
 	}
@@ -66,7 +64,7 @@ func (f *fold) hooked(id string) {
 
 // reply answers what the agent asked.
 func (f *fold) reply(id string, answer map[string]any) {
-	f.send(map[string]any{"type": "control_response", "response": map[string]any{
+	f.Send(map[string]any{"type": "control_response", "response": map[string]any{
 		"subtype": "success", "request_id": id, "response": answer,
 	}})
 }
@@ -89,19 +87,19 @@ func (f *fold) wants(id string, q request) {
 	switch {
 	case known: // said again
 	case question && !(all && d.kind == "switch_mode"):
-		f.notice("Claude Code asked " + questionOf(string(q.Tool), in) + ", which cannot be answered here")
+		f.Notice("Claude Code asked " + questionOf(string(q.Tool), in) + ", which cannot be answered here")
 		f.deny(id, instead)
 	case q.Forced && d.kind != "switch_mode":
-		f.notice("Claude Code asked " + d.wish() + ", which needs a person, and was refused")
+		f.Notice("Claude Code asked " + d.wish() + ", which needs a person, and was refused")
 		f.deny(id, "Nobody is there to do this. Go on without it.")
 	case !f.ours():
-		f.notice("Claude Code asked " + d.wish() + " outside of a turn, and was refused")
+		f.Notice("Claude Code asked " + d.wish() + " outside of a turn, and was refused")
 		f.deny(id, refused)
 	case all:
 		f.alive()
 		f.reply(id, map[string]any{"behavior": "allow"})
-	case len(f.Pending) == most:
-		f.notice("Claude Code asked " + d.wish() + ": more than can be kept, and was refused")
+	case len(f.Pending) == wire.Most:
+		f.Notice("Claude Code asked " + d.wish() + ": more than can be kept, and was refused")
 		f.deny(id, refused)
 	default:
 		f.ask(id, q, d)
@@ -130,15 +128,14 @@ func (f *fold) deny(id, why string) {
 func (f *fold) ask(id string, q request, d deed) {
 	f.alive()
 	f.Asked++
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s", f.Order.Turn, f.Asked, id))
 	p := pending{Request: id, Permission: providers.Permission{
-		ID: "p-" + hex.EncodeToString(sum[:8]), ToolCall: string(q.Call), Title: clip(d.wish(), titleLimit), Kind: d.kind,
+		ID: wire.Permission(f.Order.Turn, f.Asked, []byte(id)), ToolCall: string(q.Call), Title: wire.Clip(d.wish(), wire.TitleLimit), Kind: d.kind,
 		Tool: string(q.Tool), Command: d.command, Paths: d.paths,
 	}}
 	if q.Reason != asks {
-		p.Reason = clip(string(q.Reason), wordsLimit)
+		p.Reason = wire.Clip(string(q.Reason), wire.WordsLimit)
 	}
-	f.tell("permission_requested", map[string]any{
+	f.Tell("permission_requested", map[string]any{
 		"permission": p.ID, "reason": p.Reason, "options": []providers.Decision{providers.Allow, providers.Deny},
 		"toolCall": map[string]any{"toolCallId": p.ToolCall, "title": p.Title, "kind": p.Kind, "rawInput": shown(q.Input)},
 	})
@@ -153,7 +150,7 @@ func (f *fold) Answer(permission string, d providers.Decision) []providers.Frame
 	}
 	p := f.Pending[i]
 	f.Pending = slices.Delete(f.Pending, i, i+1)
-	return f.made(f.ordered("answer."+permission), 0, func() {
+	return f.Made(f.ordered("answer."+permission), 0, func() {
 		switch d {
 		case providers.Allow:
 			f.reply(p.Request, map[string]any{"behavior": "allow"})
@@ -171,7 +168,7 @@ func (f *fold) Answer(permission string, d providers.Decision) []providers.Frame
 func (f *fold) lapsed(which func(pending) bool) {
 	for _, p := range f.Pending {
 		if which(p) {
-			f.tell("permission_resolved", map[string]string{"permission": p.ID, "decision": "lapsed"})
+			f.Tell("permission_resolved", map[string]string{"permission": p.ID, "decision": "lapsed"})
 		}
 	}
 	f.Pending = slices.DeleteFunc(f.Pending, which)

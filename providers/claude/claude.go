@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/providers/wire"
 )
 
 // Name is what -a calls this provider.
@@ -25,7 +26,7 @@ const Tested = "2.1.332"
 func Provider() providers.Provider {
 	return providers.Provider{
 		Name: Name, Program: "claude", Environment: environment,
-		Stdin: true, Steers: true, Lockless: true, Split: split, New: restore, Launch: launch, Kept: kept,
+		Stdin: true, Steers: true, Lockless: true, Split: wire.Split, New: restore, Launch: launch, Kept: kept,
 	}
 }
 
@@ -62,20 +63,6 @@ func literal(path string) string {
 		b = append(b, path[i])
 	}
 	return string(b)
-}
-
-// split cuts standard output by lines. Standard error is log text: any piece will do.
-func split(s providers.Stream, buf []byte, final bool) int {
-	if s == providers.Stderr {
-		return len(buf)
-	}
-	if i := bytes.IndexByte(buf, '\n'); i >= 0 {
-		return i + 1
-	}
-	if final {
-		return len(buf)
-	}
-	return 0
 }
 
 func restore(saved json.RawMessage) (providers.Fold, error) {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"strings"
+
+	"github.com/pintle/pintle/providers/wire"
 )
 
 // input is what a tool is given, as far as it is understood.
@@ -67,21 +69,21 @@ func (f *fold) deed(tool string, in input) deed {
 	d := deed{kind: cmp.Or(kinds[tool], "other"), title: "use " + tool}
 	switch d.kind {
 	case "execute":
-		d.title = clip(cmp.Or(string(in.Command), tool), titleLimit)
-		if line := string(in.Command); !in.Unsandboxed && len(line) <= titleLimit {
+		d.title = wire.Clip(cmp.Or(string(in.Command), tool), wire.TitleLimit)
+		if line := string(in.Command); !in.Unsandboxed && len(line) <= wire.TitleLimit {
 			d.command = line
 		}
 	case "read", "edit":
 		d.title, d.paths = f.toFile(tool, d.kind, in)
 	case "search":
 		d.title = "search for " + cmp.Or(string(in.Pattern), "files")
-		d.paths = []string{cmp.Or(clip(string(in.Path), titleLimit), f.Order.Cwd)}
+		d.paths = []string{cmp.Or(wire.Clip(string(in.Path), wire.TitleLimit), f.Order.Cwd)}
 	case "fetch":
 		d.title = "fetch " + cmp.Or(string(in.URL), string(in.Query))
 	case "think", "other":
 		d.title = called(tool, in)
 	}
-	d.title = clip(d.title, titleLimit)
+	d.title = wire.Clip(d.title, wire.TitleLimit)
 	return d
 }
 
@@ -91,7 +93,7 @@ func (f *fold) toFile(tool, kind string, in input) (title string, paths []string
 	if file == "" {
 		return "use " + tool, nil
 	}
-	if len(file) <= titleLimit {
+	if len(file) <= wire.TitleLimit {
 		paths = []string{file}
 	}
 	verb := kind

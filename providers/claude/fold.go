@@ -3,10 +3,10 @@ package claude
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/providers/wire"
 )
 
 // state is all that the fold knows.
@@ -32,7 +32,7 @@ type state struct {
 	Pending []pending `json:"pending,omitempty"`
 	Steers  []steer   `json:"steers,omitempty"`
 	Asked   int       `json:"asked,omitempty"` // so many permissions, so that each has a name of its own
-	Told    float64   `json:"told,omitempty"`  // dollars that the process has told of
+	Paid    float64   `json:"paid,omitempty"`  // dollars, as the process has told by now
 	Log     string    `json:"log,omitempty"`   // the end of standard error
 }
 
@@ -57,11 +57,8 @@ type newest struct {
 // fold drives one conversation, a turn after the other.
 type fold struct {
 	providers.Alone
+	wire.Maker
 	state
-	op     string // of the frames that are being made
-	index  int    // of the next one
-	events []providers.Event
-	frames []providers.Frame
 }
 
 // message is a line of the protocol, of any kind.
@@ -83,7 +80,7 @@ type message struct {
 }
 
 // State is the state as JSON.
-func (f *fold) State() json.RawMessage { return encode(f.state) }
+func (f *fold) State() json.RawMessage { return wire.Encode(f.state) }
 
 // About is what is known by now.
 func (f *fold) About() providers.About {
@@ -114,17 +111,15 @@ func (f *fold) end() *providers.End {
 // Receive takes a line in. What is no message of the protocol says nothing.
 func (f *fold) Receive(c providers.Chunk) ([]providers.Event, []providers.Frame) {
 	if c.Stream == providers.Stderr {
-		f.Log = tail(f.Log+colours().ReplaceAllString(strings.ToValidUTF8(string(c.Data), "\ufffd"), ""), logLimit)
+		f.Log = wire.Log(f.Log, c.Data)
 		return nil, nil
 	}
 	var m message
 	if !read(c.Data, &m) {
 		return nil, nil
 	}
-	frames := f.made(fmt.Sprint(c.Offset), 0, func() { f.take(m, c.Data) })
-	events := f.events
-	f.events = nil
-	return events, frames
+	frames := f.Made(fmt.Sprint(c.Offset), 0, func() { f.take(m, c.Data) })
+	return f.Told(), frames
 }
 
 func (f *fold) take(m message, line []byte) {
@@ -168,42 +163,12 @@ func (f *fold) system(kind string, line []byte) {
 	}
 }
 
-// made collects the frames that do makes, each with an operation of its own: made again they are not written twice.
-func (f *fold) made(op string, index int, do func()) []providers.Frame {
-	f.op, f.index, f.frames = op, index, nil
-	do()
-	return f.frames
-}
-
 // ordered is the operation that is made for an order and answers no line of the agent's.
-func (f *fold) ordered(name string) string {
-	if f.Order.Turn == "" {
-		return name
-	}
-	return f.Order.Turn + "." + name
-}
-
-// next is the operation of the frame that is made next.
-func (f *fold) next() string { return fmt.Sprintf("%s.%d", f.op, f.index) }
-
-func (f *fold) send(v any) {
-	f.frames = append(f.frames, providers.Frame{Op: f.next(), Data: append(encode(v), '\n')})
-	f.index++
-}
+func (f *fold) ordered(name string) string { return wire.Ordered(f.Order.Turn, name) }
 
 // call makes a request, under an id that no other has.
 func (f *fold) call(what string, request map[string]any) (id string) {
-	id = what + "/" + f.next()
-	f.send(map[string]any{"type": "control_request", "request_id": id, "request": request})
+	id = what + "/" + f.Next()
+	f.Send(map[string]any{"type": "control_request", "request_id": id, "request": request})
 	return id
-}
-
-// tell is an event.
-func (f *fold) tell(kind string, data any) {
-	f.events = append(f.events, providers.Event{Type: kind, Data: encode(data)})
-}
-
-// notice tells what somebody should know.
-func (f *fold) notice(message string) {
-	f.tell("agent_notice", map[string]string{"message": clip(message, wordsLimit)})
 }

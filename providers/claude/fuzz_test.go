@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pintle/pintle/providers/wire"
+
 	"github.com/pintle/pintle/providers/providertest"
 )
 
@@ -82,7 +84,7 @@ func warped(line []byte, which, how int) []byte {
 		return line
 	}
 	warpIn(m, which, oddities[how%len(oddities)])
-	return append(encode(m), '\n')
+	return append(wire.Encode(m), '\n')
 }
 
 func warpIn(m map[string]any, which int, odd any) {

@@ -1,12 +1,10 @@
 package claude
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
-	"strings"
 
 	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/providers/wire"
 )
 
 // launch starts the process for a conversation: a new one under an id of ours, or one that goes on. One of which nothing
@@ -50,13 +48,5 @@ func conversation(o providers.Order) string {
 	if o.Conversation != "" {
 		return o.Conversation
 	}
-	return uuid("conversation", o.Process, o.Turn)
-}
-
-// uuid is made of words: the same ones make the same.
-func uuid(words ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(words, "\x00")))
-	sum[6], sum[8] = sum[6]&0x0f|0x40, sum[8]&0x3f|0x80 // version 4, variant 1
-	h := hex.EncodeToString(sum[:16])
-	return strings.Join([]string{h[:8], h[8:12], h[12:16], h[16:20], h[20:]}, "-")
+	return wire.UUID("conversation", o.Process, o.Turn)
 }

@@ -1,6 +1,10 @@
 package claude
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/pintle/pintle/providers/wire"
+)
 
 // text is ACP's block of text.
 type text struct {
@@ -73,7 +77,7 @@ func (f *fold) chunk(kind, piece, id string) {
 	if kind == "agent_message_chunk" && f.ours() {
 		f.Message = id
 	}
-	f.tell(kind, chunk{text{"text", piece}, id})
+	f.Tell(kind, chunk{text{"text", piece}, id})
 }
 
 // alive is that something came of the turn: what was the trouble is over.
@@ -135,7 +139,7 @@ func (b blocks) text() (s string) {
 // itself says in the model's place of an error is in the result too.
 func (f *fold) said(m message) {
 	if m.Faulty || m.Fault != "" {
-		f.Fault = clip(string(m.Fault), idLimit)
+		f.Fault = wire.Clip(string(m.Fault), wire.IDLimit)
 		return
 	}
 	var c content

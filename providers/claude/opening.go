@@ -8,13 +8,14 @@ import (
 
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/providers/wire"
 )
 
 // Begin takes an order in: the first one opens the conversation, as the process was started for it (launch); a later one
 // is its next turn.
 func (f *fold) Begin(o providers.Order) []providers.Frame {
 	f.Order, f.newest = o, newest{}
-	return f.made(f.ordered("begin"), 0, func() {
+	return f.Made(f.ordered("begin"), 0, func() {
 		switch {
 		case f.Waiting != "": // what it opens with is under way
 		case !f.Ready:
@@ -83,7 +84,7 @@ func (f *fold) greeted(g greeting) {
 		f.finish(session.Failed, "config", "Claude Code "+f.Version+" cannot be held to asking before it uses a tool: update it")
 		return
 	case g.Mode != "" && f.wrong(string(g.Mode)):
-		f.finish(session.Failed, "config", "Claude Code did not take the permission mode "+mode+": it has "+clip(string(g.Mode), idLimit))
+		f.finish(session.Failed, "config", "Claude Code did not take the permission mode "+mode+": it has "+wire.Clip(string(g.Mode), wire.IDLimit))
 		return
 	}
 	f.Ready, f.Gated = true, gated(f.Order)
@@ -95,12 +96,12 @@ func (f *fold) wrong(got string) bool { return stated(f.Order) && got != mode &&
 
 // isVersion takes in the agent's version.
 func (f *fold) isVersion(version string) {
-	if version = clip(version, idLimit); version == "" || version == f.Version {
+	if version = wire.Clip(version, wire.IDLimit); version == "" || version == f.Version {
 		return
 	}
 	f.Version = version
 	if newer(version, Tested) {
-		f.notice("Claude Code " + version + " is newer than " + Tested + ", with which this was tested")
+		f.Notice("Claude Code " + version + " is newer than " + Tested + ", with which this was tested")
 	}
 }
 

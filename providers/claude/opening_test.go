@@ -112,7 +112,7 @@ func TestIsVersion_NewerIsTold(t *testing.T) {
 	for version, told := range map[string]int{"2.1.332": 0, "2.1.999": 0, "2.0.1": 0, "2.2.0": 1, "3.0": 1, "": 0, "x": 0} {
 		k := newTalk(t)
 		k.isVersion(version)
-		if n := len(k.fold.events); n != told {
+		if n := len(k.fold.Told()); n != told {
 			t.Errorf("%q is told %d times", version, n)
 		}
 	}

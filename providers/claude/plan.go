@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+
+	"github.com/pintle/pintle/providers/wire"
 )
 
 // step is one of the agent's plan. Some models have a tool that states all steps, others one for each change; the newest
@@ -23,7 +25,7 @@ type todo struct {
 }
 
 func (t todo) step() step {
-	s := step{string(t.ID), clip(cmp.Or(string(t.Content), string(t.Subject)), wordsLimit), string(t.Status)}
+	s := step{string(t.ID), wire.Clip(cmp.Or(string(t.Content), string(t.Subject)), wire.WordsLimit), string(t.Status)}
 	s.Status = cmp.Or(s.Status, "pending")
 	return s
 }
@@ -31,7 +33,7 @@ func (t todo) step() step {
 // planned is the plan as a whole.
 func (f *fold) planned(todos []todo) {
 	f.Steps = nil
-	for _, t := range todos[:min(most, len(todos))] {
+	for _, t := range todos[:min(wire.Most, len(todos))] {
 		f.Steps = append(f.Steps, t.step())
 	}
 	f.plan()
@@ -55,7 +57,7 @@ func (f *fold) replan(c call, outcome json.RawMessage) {
 	switch {
 	case c.Tool == "TaskList":
 		f.planned(o.Tasks)
-	case c.Tool == "TaskCreate" && o.Task.ID != "" && len(f.Steps) < most:
+	case c.Tool == "TaskCreate" && o.Task.ID != "" && len(f.Steps) < wire.Most:
 		f.Steps = append(f.Steps, o.Task.step())
 		f.plan()
 	case c.Tool == "TaskUpdate" && o.Success:
@@ -71,7 +73,7 @@ func (f *fold) restep(id, subject, status string) {
 	case i >= 0 && status == "deleted":
 		f.Steps = slices.Delete(f.Steps, i, i+1)
 		return
-	case i < 0 && (len(f.Steps) == most || status == "deleted"):
+	case i < 0 && (len(f.Steps) == wire.Most || status == "deleted"):
 		return
 	case i < 0:
 		i = len(f.Steps)
@@ -87,5 +89,5 @@ func (f *fold) plan() {
 	for _, s := range f.Steps {
 		entries = append(entries, map[string]string{"content": s.Content, "status": s.Status, "priority": "medium"})
 	}
-	f.tell("plan", map[string]any{"entries": entries})
+	f.Tell("plan", map[string]any{"entries": entries})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/providers/wire"
 )
 
 // result is the end of a turn, in the agent's words.
@@ -62,7 +63,7 @@ func (f *fold) result(line []byte) {
 	}
 	f.Result, f.Trouble = &end, ""
 	f.Spent, f.Running = plus(f.Spent, spent), providers.Usage{}
-	f.tell("usage_update", f.Spent)
+	f.Tell("usage_update", f.Spent)
 	f.over()
 }
 
@@ -89,13 +90,13 @@ func (f *fold) verdict(r result) providers.End {
 	case r.aborted() && (f.Stop || f.Denied != ""):
 		return providers.End{Outcome: session.Cancelled, Code: "cancelled", Message: "the turn was interrupted"}
 	case r.Subtype == "error_max_budget_usd" || r.Subtype == "error_max_turns":
-		return providers.End{Outcome: session.Budget, Code: "budget", Message: clip(r.message(), wordsLimit)}
+		return providers.End{Outcome: session.Budget, Code: "budget", Message: wire.Clip(r.message(), wire.WordsLimit)}
 	}
 	return failed(f.because(r), r.message())
 }
 
 func failed(code, message string) providers.End {
-	return providers.End{Outcome: session.Failed, Code: code, Message: clip(message, wordsLimit)}
+	return providers.End{Outcome: session.Failed, Code: code, Message: wire.Clip(message, wire.WordsLimit)}
 }
 
 // because is the typed cause (B1).
@@ -153,7 +154,7 @@ func (f *fold) retries(line []byte) {
 	}
 	why = fmt.Sprintf("%s; Claude Code tries it again, %d of %d", why, r.Attempt, r.Most)
 	code := cmp.Or(cause(r.Status, string(r.Error)), "transient")
-	f.tell("agent_notice", map[string]any{"message": why, "cause": code, "willRetry": true})
+	f.Tell("agent_notice", map[string]any{"message": why, "cause": code, "willRetry": true})
 	if !f.ours() {
 		return
 	}
@@ -168,6 +169,6 @@ func (f *fold) informed(line []byte) {
 	var m struct{ Content word }
 	read(line, &m)
 	if m.Content != "" {
-		f.notice(string(m.Content))
+		f.Notice(string(m.Content))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/providers/wire"
 )
 
 // steer is a message that was put into a turn. The agent takes it in between two requests to the model and says it again
@@ -22,13 +23,13 @@ func (f *fold) Steer(op, text string) ([]providers.Frame, bool) {
 	if slices.ContainsFunc(f.Steers, func(s steer) bool { return s.Op == op }) {
 		return nil, true
 	}
-	if !f.steerable() || op == "" || clip(op, idLimit) != op || !f.room(len(text)) {
+	if !f.steerable() || op == "" || wire.Clip(op, wire.IDLimit) != op || !f.room(len(text)) {
 		return nil, false
 	}
 	s := steer{Steered: providers.Steered{Op: op, State: providers.Held}, Text: text}
-	s.UUID = uuid("steer", f.Order.Process, f.Order.Turn, op)
+	s.UUID = wire.UUID("steer", f.Order.Process, f.Order.Turn, op)
 	f.Steers = append(f.Steers, s)
-	return f.made(f.ordered("steer."+op), 0, f.steer), true
+	return f.Made(f.ordered("steer."+op), 0, f.steer), true
 }
 
 // steerable says that there is a turn that will not have ended soon. That something is asked is no hindrance: the message
@@ -63,7 +64,7 @@ func (s steer) settled() bool {
 // refuse settles it, unless more is known by now.
 func (s *steer) refuse(why string) {
 	if !s.settled() {
-		s.State, s.Reason, s.Text = providers.Refused, clip(why, wordsLimit), ""
+		s.State, s.Reason, s.Text = providers.Refused, wire.Clip(why, wire.WordsLimit), ""
 	}
 }
 
@@ -74,7 +75,7 @@ func (f *fold) steer() {
 	}
 	for i := range f.Steers {
 		if s := &f.Steers[i]; s.State == providers.Held {
-			s.State, s.Frame = providers.Sent, f.next()
+			s.State, s.Frame = providers.Sent, f.Next()
 			f.say(s.UUID, s.Text)
 			s.Text = ""
 		}

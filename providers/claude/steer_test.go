@@ -6,6 +6,7 @@ import (
 
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/providers/wire"
 )
 
 // wantSteered compares what became of the last message.
@@ -18,7 +19,7 @@ func (k *talk) wantSteered(state providers.SteerState) {
 }
 
 // steerID is the id of a message of the first turn's.
-func steerID(op string) string { return uuid("steer", "", "t1", op) }
+func steerID(op string) string { return wire.UUID("steer", "", "t1", op) }
 
 func TestSteer(t *testing.T) {
 	k := newTalk(t)
@@ -118,7 +119,7 @@ func TestSteer_IsBounded(t *testing.T) {
 	if _, ok := k.steers("more"); ok {
 		t.Error("there is no room")
 	}
-	k.say(replay(uuid("steer", "", "t1", "3")))
+	k.say(replay(wire.UUID("steer", "", "t1", "3")))
 	if _, ok := k.steers("more"); !ok || len(k.Steers) != steersKept {
 		t.Errorf("%d are known", len(k.Steers))
 	}

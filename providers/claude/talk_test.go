@@ -12,6 +12,7 @@ import (
 
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/providers/wire"
 )
 
 // talk is a fold and what came of it. Tests speak for Claude Code.
@@ -124,7 +125,7 @@ func (k *talk) inits(messages ...string) string {
 	if len(messages) > 0 {
 		line["user_message_uuids"] = messages
 	}
-	return string(encode(line))
+	return string(wire.Encode(line))
 }
 
 // fateOf is what became of a message.

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/pintle/pintle/providers/wire"
 )
 
 // call is the use of a tool that has not ended.
@@ -25,8 +27,8 @@ func (f *fold) opens(b block, parent string) {
 		return
 	}
 	in := inputOf(b.Input)
-	if len(f.Calls) < most {
-		f.Calls = append(f.Calls, call{ID: string(b.ID), Tool: string(b.Name), Parent: parent, Subject: clip(string(in.Subject), wordsLimit)})
+	if len(f.Calls) < wire.Most {
+		f.Calls = append(f.Calls, call{ID: string(b.ID), Tool: string(b.Name), Parent: parent, Subject: wire.Clip(string(in.Subject), wire.WordsLimit)})
 	}
 	if b.Name == "TodoWrite" && parent == "" {
 		f.planned(in.Todos)
@@ -38,7 +40,7 @@ func (f *fold) opens(b block, parent string) {
 	if at := d.locations(); len(at) > 0 {
 		data["locations"] = at
 	}
-	f.tell("tool_call", data)
+	f.Tell("tool_call", data)
 }
 
 // shown is a tool's input, as far as there is room.
@@ -56,14 +58,14 @@ func shown(input json.RawMessage) any {
 		if s, ok := value.(string); ok && len(s) <= room {
 			continue
 		} else if ok {
-			values[name] = clip(s, room/4) + fmt.Sprintf(" … (%d bytes in all)", len(s))
+			values[name] = wire.Clip(s, room/4) + fmt.Sprintf(" … (%d bytes in all)", len(s))
 			continue
 		}
-		if n := len(encode(value)); n > room {
+		if n := len(wire.Encode(value)); n > room {
 			values[name] = fmt.Sprintf("… (%d bytes)", n)
 		}
 	}
-	if len(values) > most {
+	if len(values) > wire.Most {
 		return map[string]any{"note": fmt.Sprintf("%d bytes", len(input))}
 	}
 	return values
@@ -78,7 +80,7 @@ func (f *fold) closes(b block, outcome json.RawMessage, parent string) {
 	if b.IsError {
 		status = "failed"
 	}
-	f.tell("tool_call_update", map[string]any{"toolCallId": b.Call, "status": status, "rawOutput": output(b, outcome)})
+	f.Tell("tool_call_update", map[string]any{"toolCallId": b.Call, "status": status, "rawOutput": output(b, outcome)})
 	i := f.find(string(b.Call))
 	if i < 0 {
 		return
@@ -113,7 +115,7 @@ func output(b block, outcome json.RawMessage) map[string]any {
 // settle ends what is open once nothing is at work any more: its end is not told then.
 func (f *fold) settle() {
 	for _, c := range f.Calls {
-		f.tell("tool_call_update", map[string]any{"toolCallId": c.ID, "status": "failed"})
+		f.Tell("tool_call_update", map[string]any{"toolCallId": c.ID, "status": "failed"})
 	}
 	f.Calls = nil
 }
@@ -134,7 +136,7 @@ func (f *fold) background(line []byte) {
 	}
 	read(line, &m)
 	f.Tasks = nil
-	for _, t := range m.Tasks[:min(most, len(m.Tasks))] {
+	for _, t := range m.Tasks[:min(wire.Most, len(m.Tasks))] {
 		f.Tasks = append(f.Tasks, task{string(t.ID), string(t.Kind)})
 	}
 }
@@ -154,5 +156,5 @@ func (f *fold) helpers() (n int) {
 func (f *fold) notified(line []byte) {
 	var m struct{ Summary word }
 	read(line, &m)
-	f.Cause = clip(string(m.Summary), wordsLimit)
+	f.Cause = wire.Clip(string(m.Summary), wire.WordsLimit)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/pintle/pintle/providers/wire"
 )
 
 // uses is a tool call, of an agent that a call has started if that is named.
@@ -73,8 +75,8 @@ func TestTools_Settle(t *testing.T) {
 
 func TestShown_IsBounded(t *testing.T) {
 	long := strings.Repeat("é", inputLimit)
-	input := encode(map[string]any{"file_path": "/a", "content": long, "list": []string{long}})
-	got := encode(shown(input))
+	input := wire.Encode(map[string]any{"file_path": "/a", "content": long, "list": []string{long}})
+	got := wire.Encode(shown(input))
 	if len(got) > inputLimit || !strings.Contains(string(got), `"file_path":"/a"`) || !json.Valid(got) || !strings.Contains(string(got), fmt.Sprintf("(%d bytes in all)", 2*inputLimit)) {
 		t.Errorf("%d bytes: %.300s", len(got), got)
 	}
@@ -82,7 +84,7 @@ func TestShown_IsBounded(t *testing.T) {
 	for i := range 10_000 {
 		many[fmt.Sprintf("%010d", i)] = i
 	}
-	if got := encode(shown(encode(many))); len(got) > 100 {
+	if got := wire.Encode(shown(wire.Encode(many))); len(got) > 100 {
 		t.Errorf("%d bytes: %.300s", len(got), got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/providers/wire"
 )
 
 // due gives the prompt as soon as the agent is at rest. In the midst of a turn of its own it would take it into that one.
@@ -24,17 +25,17 @@ func (f *fold) prompt() {
 		f.finish(session.Completed, "", "")
 		return
 	}
-	f.Prompt = f.next()
+	f.Prompt = f.Next()
 	f.say(f.promptID(), f.Order.Prompt)
 	f.Order.Prompt = "" // it may be long, and is not needed again
 }
 
 // promptID is the name under which the agent tells of the prompt.
-func (f *fold) promptID() string { return uuid("prompt", f.Order.Process, f.Order.Turn) }
+func (f *fold) promptID() string { return wire.UUID("prompt", f.Order.Process, f.Order.Turn) }
 
 // say is a message of the user's.
 func (f *fold) say(id, text string) {
-	f.send(map[string]any{
+	f.Send(map[string]any{
 		"type": "user", "message": map[string]string{"role": "user", "content": text},
 		"parent_tool_use_id": nil, "session_id": "", "uuid": id,
 	})
@@ -76,7 +77,7 @@ func (f *fold) begins(line []byte) {
 		f.confirm()
 	case !o.UUIDs.have(f.promptID()) && !f.Own:
 		f.Own = true
-		f.tell("agent_turn_started", map[string]string{"reason": f.Cause})
+		f.Tell("agent_turn_started", map[string]string{"reason": f.Cause})
 		f.Cause = ""
 	}
 	if o.Mode != "" && f.wrong(string(o.Mode)) && f.ours() {
@@ -89,14 +90,14 @@ func (f *fold) moved(to string) {
 	if to == "" || to == f.Session {
 		return
 	}
-	f.tell("conversation_replaced", map[string]string{"was": f.Session, "why": "Claude Code went on under another id"})
+	f.Tell("conversation_replaced", map[string]string{"was": f.Session, "why": "Claude Code went on under another id"})
 	f.Session = to
 }
 
 // giveUp has a turn break off that cannot come to a good end.
 func (f *fold) giveUp(code, why string) {
 	if f.Failure == nil {
-		f.Failure = &providers.End{Outcome: session.Failed, Code: code, Message: clip(why, wordsLimit)}
+		f.Failure = &providers.End{Outcome: session.Failed, Code: code, Message: wire.Clip(why, wire.WordsLimit)}
 		f.interrupt()
 	}
 }
@@ -113,12 +114,12 @@ func (f *fold) Interrupt() []providers.Frame {
 		return nil
 	}
 	f.Stop = true
-	frames := f.made(f.ordered("interrupt"), f.Stops, func() {
+	frames := f.Made(f.ordered("interrupt"), f.Stops, func() {
 		if f.Prompt != "" || f.Busy {
 			f.interrupt()
 		}
 	})
-	f.Stops = f.index
+	f.Stops = f.Index()
 	return frames
 }
 
@@ -161,7 +162,7 @@ func (f *fold) ended(end *providers.End, spent providers.Usage) {
 	if end == nil {
 		end = &providers.End{Outcome: session.Cancelled}
 	}
-	f.tell("agent_turn_ended", map[string]any{"outcome": end.Outcome, "code": end.Code, "message": end.Message, "usage": spent})
+	f.Tell("agent_turn_ended", map[string]any{"outcome": end.Outcome, "code": end.Code, "message": end.Message, "usage": spent})
 }
 
 // over ends the turn, unless the agent has a message that it will yet answer, or agents at work whose findings it will: it
@@ -178,7 +179,7 @@ func (f *fold) finish(outcome session.Outcome, code, message string) {
 	if f.End != nil {
 		return
 	}
-	f.End = &providers.End{Outcome: outcome, Code: code, Message: clip(message, wordsLimit)}
+	f.End = &providers.End{Outcome: outcome, Code: code, Message: wire.Clip(message, wire.WordsLimit)}
 	f.lapsed(func(pending) bool { return true })
 	f.unsteered()
 	f.settle()

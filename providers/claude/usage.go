@@ -31,16 +31,16 @@ type modelUsage struct {
 // spend is what a turn has cost by its result. The sum in dollars is of the process, and of those before it in the same
 // conversation if they ended well: only what it grew by is told, and the first one only of a conversation that is new.
 func (f *fold) spend(r result) providers.Usage {
-	before := f.Told
+	before := f.Paid
 	if r.TotalUSD != nil {
-		f.Told = dollars(*r.TotalUSD)
+		f.Paid = dollars(*r.TotalUSD)
 	}
 	if r.Models != nil {
 		return r.ofModels()
 	}
 	spent := r.Usage.usage()
 	if fresh := before > 0 || f.Order.Conversation == "" || f.Order.Lost; r.TotalUSD != nil && fresh {
-		usd := max(0, f.Told-before)
+		usd := max(0, f.Paid-before)
 		spent.USD = &usd
 	}
 	return spent
@@ -85,5 +85,5 @@ func (f *fold) starts(t tokens) {
 func (f *fold) grows(t tokens) {
 	f.Running.OutputTokens += t.Output - f.Stream.Output
 	f.Stream.Output = t.Output
-	f.tell("usage_update", plus(f.Spent, f.Running))
+	f.Tell("usage_update", plus(f.Spent, f.Running))
 }
