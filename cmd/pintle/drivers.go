@@ -14,6 +14,7 @@ import (
 	"github.com/pintle/pintle/internal/supervisor"
 	"github.com/pintle/pintle/providers"
 	"github.com/pintle/pintle/providers/acp"
+	"github.com/pintle/pintle/providers/claude"
 	"github.com/pintle/pintle/providers/codex"
 	"github.com/pintle/pintle/providers/command"
 	"github.com/pintle/pintle/rpc/api"
@@ -21,7 +22,7 @@ import (
 
 // all are the drivers that this binary has, in the order in which agents are listed.
 func all() []providers.Provider {
-	return append([]providers.Provider{command.Provider(), codex.Provider()}, acp.Providers()...)
+	return append([]providers.Provider{command.Provider(), codex.Provider(), claude.Provider()}, acp.Providers()...)
 }
 
 // drivers are they by name.

@@ -47,6 +47,7 @@ type newest struct {
 	Unnamed   int             `json:"unnamed,omitempty"` // so many messages that had no id of the agent's
 	Broken    bool            `json:"broken,omitempty"`  // what comes next belongs to another message
 	Slash     bool            `json:"slash,omitempty"`   // the prompt is a command of the agent's own
+	Only      string          `json:"only,omitempty"`    // all that came of the turn, if that is the beginning of a message
 	Said      string          `json:"said,omitempty"`    // an error that was told as a message
 	Tokens    providers.Usage `json:"tokens,omitzero"`
 	Base      *float64        `json:"base,omitempty"` // what the session had cost before

@@ -289,6 +289,9 @@ func (f *fold) refused(id string, e rpcError) {
 	case what == "prompt" && f.Stop && code == "":
 		f.finish(session.Cancelled, "cancelled", message)
 	case what == "prompt":
+		if f.Only != "" && strings.Contains(message, strings.TrimSpace(f.Only)) {
+			f.Begun = false // all that it said is the error
+		}
 		f.finish(session.Failed, code, message)
 	case code == "auth":
 		f.finish(session.Failed, code, message)

@@ -27,6 +27,9 @@ type update struct {
 	Meta struct {
 		Delta  struct{ Data string } `json:"terminal_output_delta"`
 		Claude struct{ Kind string } `json:"claudeCode"` // of what the adapter says itself
+		Codex  struct {
+			ThreadStatus struct{ Type string } `json:"threadStatus"`
+		} `json:"codex"`
 	} `json:"_meta"`
 }
 
@@ -73,6 +76,9 @@ func (f *fold) updated(params json.RawMessage) {
 		f.alive()
 		f.raw(u, p.Update)
 	default:
+		if u.Meta.Codex.ThreadStatus.Type == "active" && f.Prompt != "" {
+			f.Confirmed = true
+		}
 		f.raw(u, p.Update)
 	}
 }
@@ -91,7 +97,7 @@ func (f *fold) preceded(u update) {
 // alive is that something came of the turn.
 func (f *fold) alive() {
 	if f.Prompt != "" && f.End == nil {
-		f.Confirmed, f.Begun = true, true
+		f.Confirmed, f.Begun, f.Only = true, true, ""
 	}
 }
 
@@ -111,12 +117,22 @@ func (f *fold) said(u update) {
 		f.Notice(piece)
 		return
 	}
-	f.alive()
+	f.speaks(piece)
 	if id == "" {
 		id = f.unnamed()
 	}
 	f.Message, f.Broken = id, false
 	f.Tell("agent_message_chunk", chunk{text{"text", piece}, id})
+}
+
+// speaks is that it says something. What it says first, and nothing else, may be an error of the model's.
+func (f *fold) speaks(piece string) {
+	only := f.Only + piece
+	first := !f.Begun || f.Only != ""
+	f.alive()
+	if first && len(only) <= wire.WordsLimit {
+		f.Only = only
+	}
 }
 
 // unnamed is the id of a message that has none.

@@ -73,6 +73,7 @@ var geminiCLI = guest{
 var claudeACP = guest{
 	agent: "claude-acp", title: "Claude Agent (ACP)", pkg: "@agentclientprotocol/claude-agent-acp",
 	program: "@agentclientprotocol/claude-agent-acp/dist/index.js", model: "default", own: []string{".claude/settings.json"},
+	cannot: map[string]string{"plan": "this version keeps none"},
 	settle: func(t testing.TB, l *lab) []string {
 		l.write(t, ".claude/settings.json", object{"permissions": object{"defaultMode": "default"}})
 		return claudeVars(l)
