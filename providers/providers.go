@@ -55,6 +55,13 @@ type Provider struct {
 	Name string
 	// Program is what is looked for in PATH: for an agent that is spoken to, and is started without a command of the user's.
 	Program string
+	// Tested is the version that the driver was tested with, and Install is how the agent is installed.
+	Tested, Install string
+	// Keys are variables, and Credentials patterns of files, one of which is there if somebody has signed in; Login is how to.
+	// Where the agent itself says so, there is none of them.
+	Keys        []string
+	Credentials func(env map[string]string) []string
+	Login       string
 	// Natives are the places of the real program behind an npm package's wrapper, given where that lies, symbolic links
 	// resolved; nil if there is none.
 	Natives func(wrapper string) []string

@@ -3,11 +3,18 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
+	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/providers/claude"
 	"github.com/pintle/pintle/providers/codex"
 	"github.com/pintle/pintle/providers/command"
 	"github.com/pintle/pintle/rpc/api"
@@ -16,9 +23,23 @@ import (
 // agentsVerb is `pintle agents`.
 type agentsVerb struct{ output }
 
-// Run lists the agents.
+// Run lists the agents that pintle knows, and those that the configuration names.
 func (v *agentsVerb) Run(a *app) error {
-	list := []api.Provider{{Name: command.Name, Enabled: true, Version: Version}, a.find(codex.Name)}
+	cfg, err := a.config()
+	if err != nil {
+		return err
+	}
+	var all []agent
+	for _, name := range append(builtIn(), slices.Sorted(maps.Keys(cfg.Agents))...) {
+		g, err := a.agent(cfg, name)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(all, func(o agent) bool { return o.name == g.name }) {
+			all = append(all, g)
+		}
+	}
+	list := a.findAll(all)
 	if v.JSON {
 		a.print(list)
 		return nil
@@ -28,28 +49,131 @@ func (v *agentsVerb) Run(a *app) error {
 	fmt.Fprintln(w, "AGENT\tREADY\tVERSION\tNOTE")
 	for _, p := range list {
 		ready, note := readiness(p)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", p.Name, ready, p.Version, note)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", printable(p.Name), ready, orDash(p.Version), note)
 	}
 	return nil
 }
 
-// find looks for an agent as an order would, and asks it for its version.
-func (a *app) find(name string) api.Provider {
-	found, err := agent{name: name, Provider: drivers()[name]}.locate("", "/", a.getenv("PATH"))
-	path := found.Path
-	if err != nil {
-		return api.Provider{Name: name, Reason: "not found in PATH: install it"}
+// builtIn are the agents that are known without a configuration: not a kind that is nothing without a command.
+func builtIn() (names []string) {
+	for _, p := range all() {
+		if p.Program != "" || p.Name == command.Name {
+			names = append(names, p.Name)
+		}
 	}
-	ctx, cancel := context.WithTimeout(a.ctx, 5*time.Second)
+	return names
+}
+
+// findAll looks for all of them at once: some take seconds to say their version.
+func (a *app) findAll(all []agent) []api.Provider {
+	list := make([]api.Provider, len(all))
+	var asked sync.WaitGroup
+	for i, g := range all {
+		asked.Go(func() { list[i] = a.find(g) })
+	}
+	asked.Wait()
+	return list
+}
+
+// find looks for an agent as an order would, asks it for its version, and looks for signs that somebody has signed in.
+func (a *app) find(g agent) api.Provider {
+	p := api.Provider{Name: g.name}
+	if g.Provider.Name == command.Name {
+		p.Enabled, p.Version = true, Version
+		return p
+	}
+	found, err := g.locate("", "/", a.getenv("PATH"))
+	if err != nil {
+		p.Reason = g.absent(a.getenv("PATH"))
+		return p
+	}
+	p.Path, p.Enabled = found.Path, true
+	said, err := a.ask(found, "--version")
+	p.Version = versions.FindString(said)
+	var doubts []string
+	if err != nil && p.Version == "" {
+		doubts = append(doubts, "does not tell its version: "+err.Error())
+	}
+	p.Reason = strings.Join(append(doubts, a.doubts(g, found, p.Version)...), "; ")
+	return p
+}
+
+// versions finds one in what an agent says of itself.
+var versions = regexp.MustCompile(`\d+\.\d+[0-9A-Za-z.+-]*`)
+
+// absent says where an agent was looked for, and how to get it.
+func (g agent) absent(path string) string {
+	word := g.Program
+	if len(g.Command) > 0 {
+		word = g.Command[0]
+	}
+	where := "no " + record.Quote(word) + " in PATH: " + path
+	if strings.Contains(word, "/") {
+		where = "no " + record.Quote(word)
+	}
+	if g.Install == "" || len(g.Command) > 0 {
+		return where + "; mend the command in the configuration"
+	}
+	return where + "; " + g.Install
+}
+
+// askLimitOfAgent is how long an agent may take to answer one question about itself. Some are large programs.
+const askLimitOfAgent = 10 * time.Second
+
+// ask runs an agent's program for what it says of itself. Nothing is given to it to read.
+func (a *app) ask(p record.Program, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(a.ctx, askLimitOfAgent)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, path, "--version").Output()
-	if err != nil {
-		return api.Provider{Name: name, Path: path, Reason: "does not tell its version: " + err.Error()}
+	cmd := exec.CommandContext(ctx, p.Path, slices.Concat(p.Words, args)...)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	if ctx.Err() != nil {
+		err = fmt.Errorf("no answer within %s", askLimitOfAgent)
 	}
-	line := strings.TrimSpace(string(out)) // codex-cli 0.171.0
-	version := line[strings.LastIndexByte(line, ' ')+1:]
-	c := codexCheck{ctx: a.ctx, path: path}
-	return api.Provider{Name: name, Enabled: true, Path: path, Version: version, Reason: strings.Join(c.doubts(version), "; ")}
+	return string(out), err
+}
+
+// doubts are what may be in the way of a run. None of them is reason enough not to try: the agent has the last word.
+func (a *app) doubts(g agent, found record.Program, version string) (all []string) {
+	if g.Provider.Name == codex.Name {
+		return codexCheck{ctx: a.ctx, path: found.Path}.doubts(version)
+	}
+	if how := versus(version, g.Tested); how == "newer" || how == "older" {
+		all = append(all, how+" than "+g.Tested+", with which this was tested")
+	}
+	if out := a.signedOut(g, found); out != "" {
+		all = append(all, out)
+	}
+	return all
+}
+
+// signedOut says that there is no sign of a login, "" if there is one or none is needed. No model is asked.
+func (a *app) signedOut(g agent, found record.Program) string {
+	if g.Provider.Name == claude.Name {
+		said, _ := a.ask(found, claude.Probe...) // it exits 1 if it is signed out
+		if in, _, ok := claude.Signed([]byte(said)); ok && !in {
+			return "not signed in: run claude, and /login there; or set ANTHROPIC_API_KEY"
+		}
+		return ""
+	}
+	if g.Login == "" || slices.ContainsFunc(g.Keys, func(name string) bool { return a.getenv(name)+g.Env[name] != "" }) {
+		return ""
+	}
+	env := maps.Clone(g.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	for _, pair := range a.environ() {
+		if name, value, _ := strings.Cut(pair, "="); env[name] == "" {
+			env[name] = value
+		}
+	}
+	for _, pattern := range g.Credentials(env) {
+		if found, _ := filepath.Glob(pattern); len(found) > 0 {
+			return ""
+		}
+	}
+	return "no sign of a login: " + g.Login
 }
 
 // readiness says whether an agent can be used, and what for, what may be in its way, or why not.

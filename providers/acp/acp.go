@@ -30,10 +30,18 @@ func provider(a *agent) providers.Provider {
 	return providers.Provider{
 		Name: a.name, Program: a.program, Natives: a.natives, Environment: a.environment, Stdin: true, Lockless: true, Split: wire.Split,
 		Habits: a.habits, Approves: a.approves, Kept: a.kept, Aside: a.aside,
+		Tested: a.tested, Install: installs(a.pkg), Login: a.login, Keys: a.keys, Credentials: a.files,
 		Launch:  a.launch,
 		Unasked: func(approve string) []string { return a.unasked[approve] },
 		New:     func(saved json.RawMessage) (providers.Fold, error) { return restore(a, saved) },
 	}
+}
+
+func installs(pkg string) string {
+	if pkg == "" {
+		return ""
+	}
+	return "npm install -g " + pkg
 }
 
 func (a *agent) launch(o providers.Order, more []string, _ string) providers.Launch {

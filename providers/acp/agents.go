@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/providers/wire"
 )
 
 // agent is what pintle knows of one, besides the protocol.
@@ -31,6 +32,12 @@ type agent struct {
 	replaysLate bool
 	// errorsAreSaid says that it tells errors of the model's as messages without an id, and ends their turns as if all were well.
 	errorsAreSaid bool
+
+	tested, pkg string // the version that this was tested with, and the npm package
+	// keys and files are signs that somebody has signed in; login is what does so.
+	keys  []string
+	files func(env map[string]string) []string
+	login string
 }
 
 // Kinds of tools that agents use unasked even in the mode in which they ask most.
@@ -44,7 +51,11 @@ var agents = []agent{
 		// Its modes are personas; what it asks for is its configuration's, over which this goes.
 		env:     openCodePermissions,
 		unasked: map[string][]string{"": everything},
-		habits:  providers.Habits{},
+		tested:  "1.18.33", pkg: "opencode-ai", login: "opencode auth login, or name a provider and a model in its configuration",
+		keys: []string{"OPENCODE_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY"},
+		files: func(env map[string]string) []string {
+			return []string{below(env, "XDG_DATA_HOME", ".local/share", "opencode/auth.json"), below(env, "XDG_CONFIG_HOME", ".config", "opencode/opencode.json*")}
+		},
 	},
 	{
 		name: "gemini", program: "gemini", title: "Gemini CLI", args: []string{"--acp"}, modelArg: "--model",
@@ -56,6 +67,11 @@ var agents = []agent{
 			"": everything, "none": looking, "reads": looking, "edits": looking, "all": everything,
 		},
 		kept: geminiKept, aside: geminiAside, replaysLate: true,
+		tested: "0.61.0", pkg: "@google/gemini-cli", login: "gemini, once, at a terminal; or set GEMINI_API_KEY",
+		keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI"},
+		files: func(env map[string]string) []string {
+			return []string{below(env, "GEMINI_CLI_HOME", "", ".gemini/oauth_creds.json")}
+		},
 	},
 	{
 		name: "claude-acp", program: "claude-agent-acp", title: "Claude Agent (ACP)",
@@ -63,6 +79,11 @@ var agents = []agent{
 		// By itself it is in the mode "auto", in which a model decides in the user's place. What is allowed at once needs no mode.
 		modes:   map[string]string{"none": "default", "reads": "default", "edits": "default", "all": "default"},
 		unasked: map[string][]string{"": everything, "none": looking, "reads": looking, "edits": looking, "all": looking},
+		tested:  "0.101.0", pkg: "@agentclientprotocol/claude-agent-acp", login: "claude, and /login there; or set ANTHROPIC_API_KEY",
+		keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"},
+		files: func(env map[string]string) []string {
+			return []string{below(env, "CLAUDE_CONFIG_DIR", ".claude", ".credentials.json")}
+		},
 	},
 	{
 		name: "codex-acp", program: "codex-acp", title: "Codex (ACP)", environment: []string{"CODEX_*", "OPENAI_*"},
@@ -71,6 +92,11 @@ var agents = []agent{
 			"": everything, "none": inSandbox, "reads": inSandbox, "edits": append([]string{"edit", "delete", "move"}, inSandbox...), "all": everything,
 		},
 		habits: providers.Habits{Leaving: 5 * time.Second, Lingers: true}, errorsAreSaid: true,
+		tested: "2.6.0", pkg: "@agentclientprotocol/codex-acp", login: "codex login",
+		keys: []string{"OPENAI_API_KEY", "CODEX_API_KEY"},
+		files: func(env map[string]string) []string {
+			return []string{below(env, "CODEX_HOME", ".codex", "auth.json"), below(env, "CODEX_HOME", ".codex", "config.toml")}
+		},
 	},
 	{name: Name, title: "the agent", approves: []string{""}, unasked: map[string][]string{"": everything}},
 }
@@ -80,6 +106,14 @@ var (
 	everything = []string{"read", "search", "think", "edit", "delete", "move", "execute", "fetch", "switch_mode", "other"}
 	inSandbox  = []string{"read", "search", "think", "execute"}
 )
+
+// below is a file in a directory that a variable names, or else in one of the home.
+func below(env map[string]string, variable, dir, file string) string {
+	if at := env[variable]; at != "" {
+		return filepath.Join(wire.Literal(at), file)
+	}
+	return filepath.Join(wire.Literal(env["HOME"]), dir, file)
+}
 
 // openCodeNative is the real program behind the npm package's stub.
 func openCodeNative(wrapper string) []string {
@@ -105,7 +139,7 @@ func geminiChats(env map[string]string, conversation string) string {
 	if home == "" {
 		home = env["HOME"]
 	}
-	return filepath.Join(home, ".gemini", "tmp", "*", "chats", "session-*-"+first+".jsonl")
+	return filepath.Join(wire.Literal(home), ".gemini", "tmp", "*", "chats", "session-*-"+wire.Literal(first)+".jsonl")
 }
 
 func geminiKept(env map[string]string, conversation string) []string {

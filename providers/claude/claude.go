@@ -25,7 +25,7 @@ const Tested = "2.1.332"
 // Provider returns the provider. It uses no tool unasked once it was told to ask, and says so: see opening.go.
 func Provider() providers.Provider {
 	return providers.Provider{
-		Name: Name, Program: "claude", Environment: environment,
+		Name: Name, Program: "claude", Environment: environment, Tested: Tested, Install: "npm install -g @anthropic-ai/claude-code",
 		Stdin: true, Steers: true, Lockless: true, Split: wire.Split, New: restore, Launch: launch, Kept: kept,
 	}
 }
@@ -50,19 +50,7 @@ func kept(env map[string]string, conversation string) []string {
 	if home == "" {
 		home = filepath.Join(env["HOME"], ".claude")
 	}
-	return []string{filepath.Join(literal(home), "projects", "*", literal(conversation)+".jsonl")}
-}
-
-// literal is a path in a pattern.
-func literal(path string) string {
-	var b []byte
-	for i := range len(path) {
-		if bytes.IndexByte([]byte(`*?[\`), path[i]) >= 0 {
-			b = append(b, '\\')
-		}
-		b = append(b, path[i])
-	}
-	return string(b)
+	return []string{filepath.Join(wire.Literal(home), "projects", "*", wire.Literal(conversation)+".jsonl")}
 }
 
 func restore(saved json.RawMessage) (providers.Fold, error) {

@@ -23,7 +23,7 @@ const Tested = "0.171.0"
 // Provider returns the provider.
 func Provider() providers.Provider {
 	return providers.Provider{
-		Name: Name, Program: "codex", Natives: native, Environment: []string{"CODEX_*", "OPENAI_*"},
+		Name: Name, Program: "codex", Natives: native, Tested: Tested, Install: "npm install -g @openai/codex", Environment: []string{"CODEX_*", "OPENAI_*"},
 		Stdin: true, Steers: true, Split: split, New: restore, Owner: owner, Roams: roams, Writer: writer, Unasked: unasked,
 		Launch: func(_ providers.Order, more []string, _ string) providers.Launch {
 			return providers.Launch{Args: append([]string{"codex", "app-server"}, more...)}

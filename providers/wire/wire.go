@@ -77,6 +77,18 @@ func Log(before string, more []byte) string {
 // colours are what a log is painted with.
 var colours = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x1b\[[0-9;]*m`) })
 
+// Literal is a path in a pattern of filepath.Glob.
+func Literal(path string) string {
+	var b []byte
+	for i := range len(path) {
+		if bytes.IndexByte([]byte(`*?[\`), path[i]) >= 0 {
+			b = append(b, '\\')
+		}
+		b = append(b, path[i])
+	}
+	return string(b)
+}
+
 // Sum names something by what it is made from: n hex digits, the same in every replay.
 func Sum(n int, parts ...any) string {
 	sum := sha256.Sum256([]byte(fmt.Sprintln(parts...)))
