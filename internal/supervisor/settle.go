@@ -273,7 +273,7 @@ func (r *run) say(v record.Verdict, left []proc.Identity) error {
 	if err := r.rt.note(true, gone...); err != nil {
 		return err
 	}
-	if r.spoken() { // what it said of its turn is known from the spool alone
+	if r.parted && r.spoken() { // what it said of its turn is known from the spool alone
 		if err := r.rt.save(); err != nil {
 			return err
 		}
