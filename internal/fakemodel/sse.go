@@ -1,6 +1,9 @@
 package fakemodel
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // sse is an answer as a stream of server-sent events.
 type sse struct{ *answer }
@@ -25,8 +28,13 @@ func (s sse) stop(st step) {
 	if st.silent {
 		s.hang()
 	}
+	s.pause(breath)
 	s.cut()
 }
+
+// breath lets a client read what has come before the connection breaks. Some forget it if both reach them in one moment, and
+// when they have read nothing tells.
+const breath = 50 * time.Millisecond
 
 // parts sends a text in its pieces. What breaks in the midst ends here.
 func (s sse) parts(st step, send func(string)) {
