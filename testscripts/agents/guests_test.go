@@ -33,15 +33,16 @@ type guest struct {
 }
 
 // guests are all that the suite is run on.
-var guests = []guest{openCode, geminiCLI, claudeACP, codexACP}
+var guests = []guest{geminiCLI, claudeACP, codexACP}
 
 // Fake settings of a model's server, at the address of ours.
 var openCode = guest{
 	agent: "opencode", title: "OpenCode", pkg: "opencode-ai", program: "opencode-linux-x64/bin/opencode", model: "fake/fake-model", again: " 1",
-	own: []string{".config/opencode/*"},
+	own: []string{".config/opencode/opencode.json"},
 	settle: func(t testing.TB, l *lab) []string {
 		model := object{"name": "Fake", "limit": object{"context": 100000, "output": 8000}, "cost": object{"input": 1, "output": 2, "cache_read": 0.1}}
 		l.write(t, ".config/opencode/opencode.json", object{
+			"$schema":    "https://opencode.ai/config.json",
 			"autoupdate": false, "share": "disabled", "model": "fake/fake-model", "small_model": "fake/fake-small", "permission": object{"bash": "ask", "edit": "ask"},
 			"provider": object{"fake": object{
 				"npm": "@ai-sdk/openai-compatible", "options": object{"baseURL": l.model.URL(), "apiKey": "dummy"},
