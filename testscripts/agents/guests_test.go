@@ -37,6 +37,11 @@ type guest struct {
 // guests are all that the suite is run on.
 var guests = []guest{claudeCode, geminiCLI, claudeACP, codexACP}
 
+// OpenCode takes half a minute for a cell where others take five seconds: what is tried of it is what differs most between agents.
+func TestOpenCode(t *testing.T) {
+	providertest.Try(t, openCode.subject(t), "answer", "tool", "allow", "deny", "interrupt in a tool", "cold", "killed in a tool")
+}
+
 // Fake settings of a model's server, at the address of ours.
 var openCode = guest{
 	agent: "opencode", title: "OpenCode", pkg: "opencode-ai", program: "opencode-linux-x64/bin/opencode", model: "fake/fake-model", again: " 1",
