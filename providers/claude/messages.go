@@ -68,14 +68,18 @@ func (f *fold) streamed(m message) {
 	}
 }
 
-// chunk tells a piece of a text.
+// chunk tells a piece of a text. What is said in a turn of the agent's own has another name: it is no part of an answer.
 func (f *fold) chunk(kind, piece, id string) {
 	if piece == "" {
 		return
 	}
 	f.alive()
-	if kind == "agent_message_chunk" && f.ours() {
+	switch {
+	case kind != "agent_message_chunk":
+	case f.ours():
 		f.Message = id
+	default:
+		kind = "agent_turn_chunk"
 	}
 	f.Tell(kind, chunk{text{"text", piece}, id})
 }

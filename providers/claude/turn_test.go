@@ -129,6 +129,7 @@ func TestOwnTurn(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	k.wantTold("agent_turn_started", `{"reason":"it is done"}`)
+	k.wantTold("agent_turn_chunk", `{"content":{"type":"text","text":"by itself"},"messageId":"B"}`)
 	k.wantTold("agent_turn_ended", `{"code":"","message":"","outcome":"completed","usage":{"inputTokens":5}}`)
 	k.works()
 	k.message("C", "second")
@@ -153,7 +154,7 @@ func TestOwnTurn_TakesThePromptIn(t *testing.T) {
 	k.message("B", "ours")
 	k.say(results("success", `,"user_message_uuids":["`+k.promptID()+`"]`))
 	k.wantEnd(session.Completed, "", "")
-	if a := k.About(); !a.Confirmed || a.Message != "B" {
+	if a := k.About(); !a.Confirmed || a.Message != "B" || k.text("A") != "" || k.text("B") != "ours" {
 		t.Errorf("%+v", a)
 	}
 }

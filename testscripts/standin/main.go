@@ -1,5 +1,6 @@
-// Standin stands in for `codex app-server`, for what the real one cannot be made to do. A prompt is what it does, step by
-// step, with "; " between them; the directory that it runs in has what it did, and what it waits for:
+// Standin stands in for `codex app-server`, or for Claude Code if it is called claude or that is its first argument, for what
+// the real ones cannot be made to do. A prompt is what it does, step by step, with "; " between them; the directory that it
+// runs in has what it did, and what it waits for:
 //
 //	say TEXT        a message; without any, the turn ends with "said N", N counting the turns of all processes
 //	env NAME        says what is in its environment under the name
@@ -31,6 +32,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 )
@@ -56,6 +58,10 @@ type server struct {
 }
 
 func main() {
+	if filepath.Base(os.Args[0]) == "claude" || len(os.Args) > 1 && os.Args[1] == "claude" {
+		beClaude(os.Args)
+		return
+	}
 	note("launches", "x")
 	_ = os.WriteFile("pid", fmt.Appendln(nil, os.Getpid()), 0o600)
 	s := &server{threads: map[string]*thread{}, asking: map[string]chan message{}}
