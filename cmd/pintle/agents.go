@@ -51,6 +51,9 @@ func (v *agentsVerb) Run(a *app) error {
 		ready, note := readiness(p)
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", printable(p.Name), ready, orDash(p.Version), note)
 	}
+	if slices.ContainsFunc(list, func(p api.Provider) bool { return p.Looked != "" }) {
+		defer a.say("hint: PATH is %s", a.getenv("PATH"))
+	}
 	return nil
 }
 
@@ -84,7 +87,7 @@ func (a *app) find(g agent) api.Provider {
 	}
 	found, err := g.locate("", "/", a.getenv("PATH"))
 	if err != nil {
-		p.Reason = g.absent(a.getenv("PATH"))
+		p.Reason, p.Looked = g.absent(), a.getenv("PATH")
 		return p
 	}
 	p.Path, p.Enabled = found.Path, true
@@ -101,20 +104,20 @@ func (a *app) find(g agent) api.Provider {
 // versions finds one in what an agent says of itself.
 var versions = regexp.MustCompile(`\d+\.\d+[0-9A-Za-z.+-]*`)
 
-// absent says where an agent was looked for, and how to get it.
-func (g agent) absent(path string) string {
+// absent says that an agent was not found, and how to get it.
+func (g agent) absent() string {
 	word := g.Program
 	if len(g.Command) > 0 {
 		word = g.Command[0]
 	}
-	where := "no " + record.Quote(word) + " in PATH: " + path
+	where := "no " + record.Quote(word) + " in PATH"
 	if strings.Contains(word, "/") {
 		where = "no " + record.Quote(word)
 	}
 	if g.Install == "" || len(g.Command) > 0 {
-		return where + "; mend the command in the configuration"
+		return where + ": mend the command in the configuration"
 	}
-	return where + "; " + g.Install
+	return where + ": " + g.Install
 }
 
 // askLimitOfAgent is how long an agent may take to answer one question about itself. Some are large programs.

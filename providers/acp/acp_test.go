@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pintle/pintle/providers"
 	"github.com/pintle/pintle/providers/providertest"
 )
 
@@ -51,16 +50,4 @@ func FuzzFold(f *testing.F) {
 	odd := agents[1]
 	odd.errorsAreSaid = true
 	providertest.Fuzz(f, provider(&odd), spoken(f))
-}
-
-// A provider by its name.
-func named(t testing.TB, name string) providers.Provider {
-	t.Helper()
-	for _, p := range Providers() {
-		if p.Name == name {
-			return p
-		}
-	}
-	t.Fatalf("no agent called %s", name)
-	return providers.Provider{}
 }

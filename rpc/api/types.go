@@ -385,6 +385,7 @@ type Provider struct {
 	Reason  string `json:"reason,omitempty"`
 	Version string `json:"version,omitempty"`
 	Path    string `json:"path,omitempty"`
+	Looked  string `json:"looked,omitempty"` // where it was looked for, if it was not found
 }
 
 // Supervisor is the state of a state directory's supervisor.

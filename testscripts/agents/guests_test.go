@@ -81,7 +81,8 @@ var geminiCLI = guest{
 var claudeACP = guest{
 	agent: "claude-acp", title: "Claude Agent (ACP)", pkg: "@agentclientprotocol/claude-agent-acp",
 	program: "@agentclientprotocol/claude-agent-acp/dist/index.js", model: "default", own: []string{".claude/settings.json"},
-	cannot: map[string]string{"plan": "this version keeps none"},
+	cannot:  map[string]string{"plan": "this version keeps none"},
+	forgets: "a prompt whose answer broke off may be missing in the conversation that goes on",
 	settle: func(t testing.TB, l *lab) []string {
 		l.write(t, ".claude/settings.json", object{"permissions": object{"defaultMode": "default"}})
 		return claudeVars(l)
