@@ -1,0 +1,94 @@
+package acp
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/providers"
+)
+
+// What an option is chosen by is its kind.
+func TestAsked_OptionsByKind(t *testing.T) {
+	for _, tt := range []struct {
+		decision providers.Decision
+		want     string
+	}{{providers.Allow, `"optionId":"a1"`}, {providers.Deny, `"optionId":"no"`}} {
+		k := prompted(t, agent{}, providers.Order{Approve: "none"})
+		k.hears(asksToRun)
+		asked := k.fold.About().Pending
+		if len(asked) != 1 || asked[0].Title != "to run ls -l" || asked[0].Kind != "execute" || asked[0].Command != "ls -l" {
+			t.Fatalf("%+v", asked)
+		}
+		k.made(k.fold.Answer(asked[0].ID, tt.decision))
+		k.said(tt.want, `"id":0`)
+		if more := k.fold.Answer(asked[0].ID, providers.Allow); more != nil {
+			t.Errorf("it is answered twice: %s", more[0].Data)
+		}
+	}
+}
+
+// With nobody there it is refused, and the turn ends as denied.
+func TestCase14_AskedWithNobodyThere(t *testing.T) {
+	k := prompted(t, agent{}, providers.Order{})
+	k.hears(asksToRun)
+	k.made(k.fold.Answer(k.fold.About().Pending[0].ID, providers.Fail))
+	k.said("session/cancel")
+	if !strings.Contains(k.frames[len(k.frames)-2], `"optionId":"no"`) {
+		t.Errorf("%q", k.frames)
+	}
+	k.hears(answerTo("prompt", `{"stopReason":"end_turn"}`))
+	k.ended(session.Denied, "", "it asked to run ls -l, and nobody was there")
+}
+
+// One that ends its turn by itself when it is refused says so as a cancel.
+func TestAsked_RefusedItEndsItsTurn(t *testing.T) {
+	k := prompted(t, agent{}, providers.Order{})
+	k.hears(asksToRun)
+	k.made(k.fold.Answer(k.fold.About().Pending[0].ID, providers.Deny))
+	k.hears(answerTo("prompt", `{"stopReason":"cancelled"}`))
+	k.ended(session.Denied, "", "was refused, and ended its turn")
+}
+
+// With everything allowed it is allowed at once, and nobody hears of it; with rules they decide.
+func TestAsked_AllIsAllowedAtOnce(t *testing.T) {
+	k := prompted(t, agent{}, providers.Order{Approve: "all"})
+	k.hears(asksToRun)
+	k.said(`"optionId":"a1"`)
+	if a := k.fold.About(); len(a.Pending) != 0 || k.count("permission_requested", "") != 0 {
+		t.Errorf("%+v", a)
+	}
+	k = prompted(t, agent{}, providers.Order{Approve: "all", Policy: true})
+	k.hears(asksToRun)
+	if a := k.fold.About(); len(a.Pending) != 1 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// What is asked about is known from the call, too.
+func TestAsked_KnowsTheCall(t *testing.T) {
+	k := prompted(t, agent{}, providers.Order{Approve: "none"})
+	k.hears(
+		told(`"sessionUpdate":"tool_call","toolCallId":"c","name":"Edit","title":"Edit a","kind":"edit","status":"pending","locations":[{"path":"/dir/a"}]`),
+		told(`"sessionUpdate":"tool_call_update","toolCallId":"c","content":[{"type":"diff","path":"/dir/b","newText":"x"}]`),
+		`{"jsonrpc":"2.0","id":"q","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[]}}`,
+	)
+	p := k.fold.About().Pending
+	if len(p) != 1 || p[0].Tool != "Edit" || p[0].Kind != "edit" || strings.Join(p[0].Paths, " ") != "/dir/b" || p[0].Title != "to edit b" {
+		t.Fatalf("%+v", p)
+	}
+	k.made(k.fold.Answer(p[0].ID, providers.Allow)) // nothing is offered by which it could be allowed
+	k.said(`"outcome":"cancelled"`)
+}
+
+// What was not offered to the agent is not there.
+func TestAsked_OtherRequestsAreRefused(t *testing.T) {
+	k := prompted(t, agent{}, providers.Order{})
+	k.hears(`{"jsonrpc":"2.0","id":5,"method":"fs/read_text_file","params":{"path":"/etc/passwd"}}`)
+	k.said(`"code":-32601`, `"id":5`)
+	if n := k.count("agent_notice", "fs/read_text_file"); n != 1 {
+		t.Errorf("%d notices", n)
+	}
+	k.hears(answerTo("prompt", `{"stopReason":"end_turn"}`), asksToRun)
+	k.said(`"outcome":"cancelled"`) // outside of a turn
+}

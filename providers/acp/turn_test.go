@@ -1,0 +1,188 @@
+package acp
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pintle/pintle/internal/session"
+	"github.com/pintle/pintle/providers"
+)
+
+func TestTurn_TellsWhatItSays(t *testing.T) {
+	k := prompted(t, agent{}, providers.Order{})
+	k.hears(
+		told(`"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm"}`), piece("one", "m1"), piece("two", "m2"),
+		told(`"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"do it"}`),
+		told(`"sessionUpdate":"plan","entries":[{"content":"a","status":"pending"}]`),
+		told(`"sessionUpdate":"never_heard_of","x":[1,{"y":"é"}]`),
+		`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"other","update":{"sessionUpdate":"plan","entries":[]}}}`,
+		`{"jsonrpc":"2.0","method":"_own/thing","params":{}}`, `no JSON`,
+		answerTo("prompt", `{"stopReason":"end_turn","usage":{"inputTokens":7,"outputTokens":3,"cachedReadTokens":2,"cachedWriteTokens":1}}`),
+	)
+	k.ended(session.Completed, "", "")
+	a := k.fold.About()
+	if a.Message != "m2" || !a.Confirmed || !a.Begun || a.Usage != (providers.Usage{InputTokens: 10, OutputTokens: 3, CachedTokens: 2}) {
+		t.Errorf("%+v", a)
+	}
+	for kind, words := range map[string]string{"agent_thought_chunk": "hm", "plan": `"a"`, "never_heard_of": `{"x":[1,{"y":"é"}]}`} {
+		if n := k.count(kind, words); n != 1 {
+			t.Errorf("%s with %s: %d", kind, words, n)
+		}
+	}
+	if n := k.count("user_message_chunk", ""); n != 0 {
+		t.Error("it repeats what the user said")
+	}
+}
+
+// Where messages have no ids, one ends where something else comes.
+func TestTurn_MessagesWithoutIDs(t *testing.T) {
+	k := prompted(t, agent{}, providers.Order{})
+	k.hears(piece("a", ""), piece("b", ""))
+	first := k.fold.About().Message
+	k.hears(told(`"sessionUpdate":"tool_call","toolCallId":"c","title":"ls","status":"pending"`), piece("c", ""))
+	if second := k.fold.About().Message; first == "" || second == first || k.count("agent_message_chunk", first) != 2 {
+		t.Errorf("%q, %q", first, second)
+	}
+}
+
+// A call of which only an update is told has a beginning all the same; what came out of it is where it is looked for.
+func TestTurn_Tools(t *testing.T) {
+	k := prompted(t, agent{}, providers.Order{})
+	k.hears(told(`"sessionUpdate":"tool_call_update","toolCallId":"c","title":"ls","kind":"execute","status":"in_progress"`))
+	if a := k.fold.About(); a.Open != 1 || k.count("tool_call", `"c"`) != 1 {
+		t.Errorf("%+v", a)
+	}
+	k.hears(told(`"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed","content":[{"type":"content","content":{"type":"text","text":"made"}}]`))
+	if a := k.fold.About(); a.Open != 0 || k.count("tool_call_update", `"rawOutput":{"output":"made"}`) != 1 {
+		t.Errorf("%+v, %+v", a, k.events)
+	}
+	k.hears(told(`"sessionUpdate":"tool_call","toolCallId":"d","status":"pending"`), answerTo("prompt", `{"stopReason":"end_turn"}`))
+	if a := k.fold.About(); a.Open != 0 || k.count("tool_call_update", `"status":"failed"`) != 1 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// What the session has cost in all is told; a turn's is the difference.
+func TestTurn_Cost(t *testing.T) {
+	cost := func(amount string) string {
+		return told(`"sessionUpdate":"usage_update","used":1,"size":2,"cost":{"amount":` + amount + `,"currency":"USD"}`)
+	}
+	k := prompted(t, agent{}, providers.Order{})
+	k.hears(cost("0.25"), answerTo("prompt", `{"stopReason":"end_turn"}`))
+	if u := k.fold.About().Usage; u.USD == nil || *u.USD != 0.25 {
+		t.Errorf("%+v", u)
+	}
+	k.made(k.fold.Begin(providers.Order{Turn: "t2", Prompt: "more", Cwd: "/dir"}))
+	if u := k.fold.About().Usage; u.USD == nil || *u.USD != 0 {
+		t.Errorf("%+v", u)
+	}
+	k.hears(cost("0.75"))
+	if u := k.fold.About().Usage; *u.USD != 0.5 {
+		t.Errorf("%v", *u.USD)
+	}
+}
+
+func TestTurn_Ends(t *testing.T) {
+	for reason, want := range map[string]session.Outcome{
+		"end_turn": session.Completed, "cancelled": session.Cancelled, "max_turn_requests": session.Budget, "max_tokens": session.Failed,
+		"refusal": session.Failed, "": session.Failed, "bogus": session.Failed,
+	} {
+		k := prompted(t, agent{}, providers.Order{})
+		k.hears(answerTo("prompt", `{"stopReason":"`+reason+`"}`))
+		if end := k.fold.About().End; end == nil || end.Outcome != want {
+			t.Errorf("%q: %+v", reason, end)
+		}
+	}
+}
+
+func TestTurn_Interrupt(t *testing.T) {
+	k := with(t, agent{}, providers.Order{})
+	k.hears(answerTo("initialize", hello))
+	k.made(k.fold.Interrupt())
+	k.hears(answerTo("open", `{"sessionId":"s"}`))
+	k.ended(session.Cancelled, "cancelled", "before the prompt was given")
+
+	k = prompted(t, agent{}, providers.Order{})
+	k.hears(asksToRun)
+	k.made(k.fold.Interrupt())
+	if !strings.Contains(k.frames[len(k.frames)-2], "session/cancel") {
+		t.Errorf("%q", k.frames)
+	}
+	k.said(`"outcome":"cancelled"`, `"id":0`)
+	k.hears(answerTo("prompt", `{"stopReason":"end_turn","usage":{"inputTokens":0,"outputTokens":0}}`)) // between two tries of a request
+	k.ended(session.Cancelled, "cancelled", "interrupted")
+	if n := k.count("permission_resolved", "lapsed"); n != 1 {
+		t.Errorf("%d lapsed", n)
+	}
+}
+
+// Errors of the model's by what agents make of them (B1).
+func TestTurn_Causes(t *testing.T) {
+	for _, tt := range []struct {
+		line, cause string
+	}{
+		{errorTo("prompt", -32000, "Authentication required", ""), "auth"},
+		{errorTo("prompt", 401, `{"error":{"code":401}}`, ""), "auth"}, {errorTo("prompt", 429, "x", ""), "capacity"},
+		{errorTo("prompt", 500, "terminated", ""), "transient"}, {errorTo("prompt", 400, "bad", ""), ""}, {errorTo("prompt", 404, "x", ""), "config"},
+		{errorTo("prompt", -32603, "Internal error", `{"errorKind":"rate_limit"}`), "capacity"},
+		{errorTo("prompt", -32603, "Internal error: API Error: 529 overloaded", ""), "capacity"},
+		{errorTo("prompt", -32603, "Internal error: Prompt is too long", ""), "config"},
+		{errorTo("prompt", -32603, "Internal error: the port is 4290", ""), ""},
+	} {
+		k := prompted(t, agent{}, providers.Order{})
+		k.hears(tt.line)
+		k.ended(session.Failed, tt.cause, "")
+	}
+}
+
+// codex-acp tells errors as messages that have no id, and ends the turn as if all were well.
+func TestTurn_ErrorsThatAreSaid(t *testing.T) {
+	k := prompted(t, agent{errorsAreSaid: true}, providers.Order{})
+	k.hears(piece("unexpected status 503 Service Unavailable", ""), answerTo("prompt", `{"stopReason":"end_turn","usage":null}`))
+	k.ended(session.Failed, "transient", "503")
+	if a := k.fold.About(); a.Begun || k.count("agent_message_chunk", "") != 0 {
+		t.Errorf("%+v", a)
+	}
+	// What a command of its own says is no error.
+	k = prompted(t, agent{errorsAreSaid: true}, providers.Order{Prompt: "/status"})
+	k.hears(piece("all is well", ""), answerTo("prompt", `{"stopReason":"end_turn","usage":null}`))
+	k.ended(session.Completed, "", "")
+}
+
+// An agent that says nothing but the error has begun nothing.
+func TestTurn_SaysOnlyTheError(t *testing.T) {
+	k := prompted(t, agent{}, providers.Order{})
+	k.hears(piece("API Error: 500 ", "m"), piece("oh", "m"), errorTo("prompt", -32603, "Internal error: API Error: 500 oh", ""))
+	if a := k.fold.About(); a.Begun {
+		t.Errorf("%+v", a)
+	}
+	k = prompted(t, agent{}, providers.Order{})
+	k.hears(piece("I begin", "m"), errorTo("prompt", -32603, "Internal error: API Error: 500 oh", ""))
+	if a := k.fold.About(); !a.Begun {
+		t.Errorf("%+v", a)
+	}
+}
+
+// Of a conversation's files only the longest keeps its name, and not one of this minute. Nothing is lost.
+func TestGeminiMoves(t *testing.T) {
+	now := time.Date(2026, 12, 1, 0, 0, 30, 0, time.UTC)
+	name := func(minute string) string { return "/c/session-" + minute + "-abc.jsonl" }
+	for _, tt := range []struct {
+		files []providers.File
+		want  []providers.Move
+	}{
+		{nil, nil},
+		{[]providers.File{{Path: name("2026-11-30T23-59"), Size: 9}}, nil},
+		{[]providers.File{{Path: name("2026-12-01T00-00"), Size: 9}}, []providers.Move{{From: name("2026-12-01T00-00"), To: name("2026-11-30T23-59")}}},
+		{[]providers.File{{Path: name("2026-11-30T23-59"), Size: 2}, {Path: name("2026-12-01T00-00"), Size: 9}}, []providers.Move{
+			{From: name("2026-11-30T23-59"), To: "/c/aside-session-2026-11-30T23-59-abc.jsonl"}, {From: name("2026-12-01T00-00"), To: name("2026-11-30T23-59")},
+		}},
+	} {
+		if diff := cmp.Diff(tt.want, geminiMoves(tt.files, now)); diff != "" {
+			t.Errorf("%+v (-want +got)\n%s", tt.files, diff)
+		}
+	}
+}
