@@ -62,6 +62,10 @@ func main() {
 		beClaude(os.Args)
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == "acp" {
+		beACP()
+		return
+	}
 	note("launches", "x")
 	_ = os.WriteFile("pid", fmt.Appendln(nil, os.Getpid()), 0o600)
 	s := &server{threads: map[string]*thread{}, asking: map[string]chan message{}}
