@@ -49,19 +49,17 @@ type chunk struct {
 func (f *fold) updated(params json.RawMessage) {
 	var p struct {
 		SessionID string
-		Update    json.RawMessage
+		Update    update
 	}
 	_ = json.Unmarshal(params, &p)
-	var u update
-	if f.Session == "" {
-		_ = json.Unmarshal(p.Update, &u)
+	u := p.Update
+	switch {
+	case f.Session == "":
 		f.preceded(u)
 		return
-	}
-	if p.SessionID != f.Session {
+	case p.SessionID != f.Session:
 		return
 	}
-	_ = json.Unmarshal(p.Update, &u)
 	switch u.SessionUpdate {
 	case "agent_message_chunk":
 		f.said(u)
@@ -69,18 +67,28 @@ func (f *fold) updated(params json.RawMessage) {
 		f.thought(u)
 	case "user_message_chunk", "": // whose message it is was told by whoever gave it
 	case "tool_call", "tool_call_update":
-		f.tool(u, p.Update)
+		f.tool(u, whole(params))
 	case "usage_update":
 		f.priced(u)
 	case "plan":
 		f.alive()
-		f.raw(u, p.Update)
+		f.raw(u, whole(params))
 	default:
 		if u.Meta.Codex.ThreadStatus.Type == "active" && f.Prompt != "" {
 			f.Confirmed = true
 		}
-		f.raw(u, p.Update)
+		f.raw(u, whole(params))
 	}
+}
+
+// whole is an update as it came, without its kind. It is read again for that: most updates are pieces, which are not told so.
+func whole(params json.RawMessage) map[string]json.RawMessage {
+	var p struct{ Update map[string]json.RawMessage }
+	if len(params) > rawLimit || json.Unmarshal(params, &p) != nil {
+		return nil
+	}
+	delete(p.Update, "sessionUpdate")
+	return p.Update
 }
 
 // preceded is what comes before the session stands: all of it is of before, but that it is at its end.
@@ -162,13 +170,10 @@ func block(content json.RawMessage) (string, bool) {
 const rawLimit = 1 << 20
 
 // raw tells an update as it came, under its own name.
-func (f *fold) raw(u update, data json.RawMessage) {
-	var fields map[string]json.RawMessage
-	if len(data) > rawLimit || json.Unmarshal(data, &fields) != nil {
-		return
+func (f *fold) raw(u update, fields map[string]json.RawMessage) {
+	if fields != nil {
+		f.Tell(wire.Clip(u.SessionUpdate, wire.IDLimit), fields)
 	}
-	delete(fields, "sessionUpdate")
-	f.Tell(wire.Clip(u.SessionUpdate, wire.IDLimit), fields)
 }
 
 // open is a tool call that has not ended, with what is known of it: who is asked about it is not told all of it again.
@@ -182,14 +187,14 @@ type open struct {
 }
 
 // tool tells of a tool call. One that was not told of before is.
-func (f *fold) tool(u update, data json.RawMessage) {
+func (f *fold) tool(u update, fields map[string]json.RawMessage) {
 	f.alive()
 	f.Broken = true
 	id := wire.Clip(u.ToolCallID, wire.IDLimit)
 	o := f.known(id)
-	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(data, &fields)
-	delete(fields, "sessionUpdate")
+	if fields == nil { // too long to be told as it came
+		fields = map[string]json.RawMessage{"toolCallId": wire.Encode(id), "status": wire.Encode(u.Status)}
+	}
 	if o == nil && !ended(u.Status) || o == nil && u.SessionUpdate == "tool_call_update" {
 		o = f.opens(id)
 		if u.SessionUpdate == "tool_call_update" {
