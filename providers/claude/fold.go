@@ -70,7 +70,7 @@ type message struct {
 	Request       json.RawMessage
 	Response      json.RawMessage
 	Message       json.RawMessage
-	Event         json.RawMessage
+	Event         piece
 	Replay        bool            `json:"isReplay"`
 	Outcome       json.RawMessage `json:"tool_use_result"`
 	Fault         word            `json:"error"`

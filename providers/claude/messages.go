@@ -46,11 +46,10 @@ type piece struct {
 
 // streamed takes in a piece of what the model says. An agent that was started says nothing in this one's name.
 func (f *fold) streamed(m message) {
-	var p piece
-	if read(m.Event, &p); m.Parent != "" {
+	if m.Parent != "" {
 		return
 	}
-	switch p.Type {
+	switch p := m.Event; p.Type {
 	case "message_start":
 		f.Stream = stream{ID: string(p.Message.ID), Open: true}
 		if f.ours() {
