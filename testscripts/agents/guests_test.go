@@ -93,7 +93,8 @@ var claudeACP = guest{
 var claudeCode = guest{
 	agent: "claude", title: "Claude Code", pkg: "@anthropic-ai/claude-code", program: "@anthropic-ai/claude-code-linux-x64/claude",
 	model: "claude-sonnet-4-5", own: []string{".claude/settings.json"}, steers: true, again: " 1",
-	plan: `tool: TodoWrite {"todos":[{"content":"one","status":"in_progress","activeForm":"one"},{"content":"two","status":"pending","activeForm":"two"}]}`,
+	forgets: "a prompt that it was given less than a tenth of a second before its death may be missing in the conversation that goes on",
+	plan:    `tool: TodoWrite {"todos":[{"content":"one","status":"in_progress","activeForm":"one"},{"content":"two","status":"pending","activeForm":"two"}]}`,
 	settle: func(t testing.TB, l *lab) []string {
 		l.write(t, ".claude/settings.json", object{"model": "claude-sonnet-4-5"})
 		tmp := filepath.Join(l.home, "tmp")
