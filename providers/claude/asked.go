@@ -35,7 +35,7 @@ func (f *fold) asked(m message) {
 	read(m.Request, &q)
 	switch id := string(m.RequestID); q.Subtype {
 	case "hook_callback":
-		f.hooked(id)
+		f.hooked(id, string(q.Hook))
 	case "can_use_tool":
 		f.wants(id, q)
 	case "elicitation":
@@ -52,9 +52,10 @@ func (f *fold) asked(m message) {
 const asks = "pintle was told to ask"
 
 // hooked turns a use of a tool into a question.
-func (f *fold) hooked(id string) {
+func (f *fold) hooked(id, hook string) {
 	answer := map[string]any{}
-	if gated(f.Order) {
+	f.Hooked = f.Hooked || hook == sign
+	if hook != sign && gated(f.Order) {
 		answer["hookSpecificOutput"] = map[string]any{
 			"hookEventName": "PreToolUse", "permissionDecision": "ask", "permissionDecisionReason": asks,
 		}

@@ -41,6 +41,7 @@ type newest struct {
 	Prompt    string          `json:"prompt,omitempty"`    // the operation of the frame that has it
 	Confirmed bool            `json:"confirmed,omitempty"` // the agent has begun to work on it
 	Begun     bool            `json:"begun,omitempty"`
+	Hooked    bool            `json:"hooked,omitempty"` // our hooks are in force: the prompt came by one
 	Stop      bool            `json:"stop,omitempty"`   // an interrupt is wanted
 	Stops     int             `json:"stops,omitempty"`  // frames that Interrupt has made
 	Denied    string          `json:"denied,omitempty"` // what was asked and refused, which ends the turn

@@ -22,6 +22,9 @@ func launch(o providers.Order, more []string, _ string) providers.Launch {
 	if stated(o) {
 		args = append(args, "--permission-mode", mode)
 	}
+	if gated(o) {
+		args = append(args, "--settings", askRules)
+	}
 	if o.Model != "" {
 		args = append(args, "--model", o.Model)
 	}
@@ -35,6 +38,10 @@ func launch(o providers.Order, more []string, _ string) providers.Launch {
 // everything is allowed it is this one too: it asks, and is allowed it at once. The mode in which it would not ask is
 // refused to root.
 const mode = "default"
+
+// askRules are for when its hooks are off, as they are by --bare, CLAUDE_CODE_SIMPLE, or a variable in the user's settings. That
+// is found out when the turn begins (begins); until it is broken off, this keeps the tools that there are then from being used.
+const askRules = `{"permissions":{"ask":["Bash","Edit","Read","Write","NotebookEdit","WebFetch"]}}`
 
 // stated says that an order states what is allowed, in place of the agent's own configuration.
 func stated(o providers.Order) bool { return o.Approve != "" || o.Policy }

@@ -29,8 +29,11 @@ func (f *fold) Begin(o providers.Order) []providers.Frame {
 	})
 }
 
-// gate is what we call the hook.
-const gate = "gate"
+// The names that we give to hooks.
+const (
+	gate = "gate"   // each use of a tool goes through it
+	sign = "prompt" // so does each prompt: the sign that the other one is in force
+)
 
 // hooks have each use of a tool come to us first, and by our answer become a question: also what Claude Code takes for
 // harmless, and what its settings, its mode or another hook allow. An answer that does not come keeps the tool from being
@@ -39,9 +42,10 @@ func hooks(o providers.Order) any {
 	if !gated(o) {
 		return nil
 	}
-	return map[string]any{"PreToolUse": []any{map[string]any{
-		"matcher": "", "hookCallbackIds": []string{gate}, "timeout": 2_000_000, "onFailure": "block",
-	}}}
+	hook := func(id string) []any {
+		return []any{map[string]any{"matcher": "", "hookCallbackIds": []string{id}, "timeout": 2_000_000, "onFailure": "block"}}
+	}
+	return map[string]any{"PreToolUse": hook(gate), "UserPromptSubmit": hook(sign)}
 }
 
 // greeting is the answer to what opens a conversation. Nothing else is said before a message comes, and a conversation that

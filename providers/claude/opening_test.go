@@ -57,7 +57,7 @@ func TestBegin_HeldToAsking(t *testing.T) {
 			k := newTalk(t)
 			want := `"hooks":null`
 			if test.hook {
-				want = `"hooks":{"PreToolUse":[{"hookCallbackIds":["gate"],"matcher":"","onFailure":"block","timeout":2000000}]}`
+				want = `"hooks":{"PreToolUse":[{"hookCallbackIds":["gate"],"matcher":"","onFailure":"block","timeout":2000000}],"UserPromptSubmit":[{"hookCallbackIds":["prompt"],`
 			}
 			wantFrames(t, k.begin(test.order), want)
 			frames := k.greets(test.answer)
@@ -76,10 +76,21 @@ func TestBegins_ModeIsLeft(t *testing.T) {
 	k := newTalk(t)
 	k.begin(order(1, "none"))
 	k.greets(hooked)
+	k.say(prompted)
 	init := `{"type":"system","subtype":"init","permissionMode":"bypassPermissions","user_message_uuids":["` + k.promptID() + `"]}`
 	wantFrames(t, k.says(stateIs("running"), init), `"subtype":"interrupt"`)
 	k.says(results("error_during_execution", `,"terminal_reason":"aborted_streaming"`))
 	k.wantEnd(session.Failed, "config", "bypassPermissions")
+}
+
+// Nor is one whose hooks are off, whatever it says of them.
+func TestBegins_HooksAreOff(t *testing.T) {
+	k := newTalk(t)
+	k.begin(order(1, "none"))
+	k.greets(hooked)
+	wantFrames(t, k.says(stateIs("running"), k.inits(k.promptID())), `"subtype":"interrupt"`)
+	k.says(results("error_during_execution", `,"terminal_reason":"aborted_streaming"`))
+	k.wantEnd(session.Failed, "config", "skips hooks")
 }
 
 func TestGreeted_Refused(t *testing.T) {

@@ -108,8 +108,14 @@ func (k *talk) runs(o providers.Order) {
 	if k.Waiting != "" {
 		k.greets(hooked)
 	}
+	if gated(o) {
+		wantFrames(k.t, k.say(prompted), `"response":{}`)
+	}
 	k.works()
 }
+
+// prompted is that a prompt came by our hook.
+const prompted = `{"type":"control_request","request_id":"p","request":{"subtype":"hook_callback","callback_id":"prompt","input":{"prompt":"x"}}}`
 
 // works begins the turn that was given.
 func (k *talk) works() { k.t.Helper(); k.says(stateIs("running"), k.inits(k.promptID())) }

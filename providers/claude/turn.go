@@ -80,8 +80,12 @@ func (f *fold) begins(line []byte) {
 		f.Tell("agent_turn_started", map[string]string{"reason": f.Cause})
 		f.Cause = ""
 	}
-	if o.Mode != "" && f.wrong(string(o.Mode)) && f.ours() {
+	switch {
+	case !f.ours():
+	case o.Mode != "" && f.wrong(string(o.Mode)):
 		f.giveUp("config", "Claude Code left the permission mode "+mode+" for "+string(o.Mode))
+	case gated(f.Order) && !f.Hooked:
+		f.giveUp("config", "Claude Code skips hooks, as by --bare or CLAUDE_CODE_SIMPLE, and cannot be held to asking before it uses a tool")
 	}
 }
 

@@ -163,6 +163,28 @@ func (d *den) file(t *testing.T, name, text string) {
 	}
 }
 
+// One whose hooks are off does not use a tool unasked, and is not driven.
+func TestClaude_HooksAreOff(t *testing.T) {
+	for name, off := range map[string]func(*den){
+		"by an argument": func(d *den) { d.more = []string{"--bare"} },
+		"by a variable":  func(d *den) { d.env = append(d.env, "CLAUDE_CODE_SIMPLE=1") },
+		"by a setting":   func(d *den) { d.settings(t, `{"env":{"CLAUDE_CODE_SIMPLE":"1"},"permissions":{"allow":["Bash"]}}`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDen(t)
+			d.settings(t, `{"permissions":{"allow":["Bash"]}}`)
+			off(d)
+			o := d.order(1, "shell: touch made")
+			o.Approve = "reads"
+			r := d.run(t, o, session.Failed, "config")
+			if _, err := os.Stat(filepath.Join(d.dir, "made")); err == nil {
+				t.Error("it used a tool")
+			}
+			r.close()
+		})
+	}
+}
+
 // What is asked is not asked any more once the turn is interrupted.
 func TestClaude_PermissionLapses(t *testing.T) {
 	d := newDen(t)

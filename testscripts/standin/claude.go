@@ -14,7 +14,7 @@ import (
 // claude is Claude Code's process: one conversation, whose messages it takes in one after the other. Besides what is said of
 // Codex's prompts: "own TEXT" has it begin a turn by itself behind this one, and "cut TEXT" breaks off in a message and calls
 // that a success. With the file older it is of a version that cannot be held to asking, with wild it has another permission
-// mode than it was told; with lost it knows no conversation, whatever it has of it on disk; with deaf it dies of a prompt that
+// mode than it was told; with bare its hooks are off, and it does not say so; with lost it knows no conversation, whatever it has of it on disk; with deaf it dies of a prompt that
 // it has not confirmed; with refuse it takes a prompt and does nothing with it.
 type claude struct {
 	out sync.Mutex

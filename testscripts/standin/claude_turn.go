@@ -70,6 +70,9 @@ func (t *working) turn(s said) {
 	}
 	t.keeps()
 	t.fate(s.id, "started")
+	if t.gated && !there("bare") {
+		t.request(object{"subtype": "hook_callback", "callback_id": "prompt", "input": object{"prompt": s.text}})
+	}
 	t.begins([]string{s.id})
 	t.replays(s)
 	result := t.run(s.text)
