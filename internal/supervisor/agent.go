@@ -46,7 +46,9 @@ func (rt *runtime) begin() error {
 	if rt.shared {
 		t.Fence, o.Shared, o.Joins = rt.r.st.Fence, true, t.Joined && t.Runs == 1
 	}
-	o.Lost = rt.r.lost(o.Conversation, rt.env.Vars)
+	if o.Lost = rt.r.lost(o.Conversation, rt.env.Vars); o.Lost && rt.r.st.Resume != "" {
+		o.Prompt = rt.r.spec.Payload.Prompt // there is nothing to go on with: the turn died before the agent had kept its prompt
+	}
 	rt.tenure, rt.order = &t, o
 	rt.outbox = append(rt.outbox, a.Begin(o)...)
 	return rt.save()
