@@ -2,6 +2,7 @@ package policy
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -22,6 +23,24 @@ func absolute(name string, q Request) string {
 		return path.Clean(name)
 	}
 	return path.Clean(q.Cwd + "/" + name)
+}
+
+// Real is a rule for the same files under the names that they have behind links, as far as the rule names directories. ok is false
+// if it is no other one.
+func (r Rule) Real(cwd, home string, behind func(string) string) (real Rule, ok bool) {
+	if r.Path == "" || strings.HasPrefix(r.Path, "**/") {
+		return r, false
+	}
+	all := parts(absolute(r.Path, Request{Cwd: cwd, Home: home}))
+	named := len(all)
+	if i := slices.IndexFunc(all, func(p string) bool { return strings.ContainsAny(p, `*?[\\`) }); i >= 0 {
+		named = i
+	}
+	was := "/" + strings.Join(all[:named], "/")
+	is := behind(was)
+	real = r
+	real.Path = path.Join(append([]string{quote(is)}, all[named:]...)...)
+	return real, is != was
 }
 
 func parts(name string) []string {

@@ -171,3 +171,19 @@ func TestX37_Unkept(t *testing.T) {
 		}
 	}
 }
+
+// A file is what it is under whichever name: a rule holds for what its directories lead to.
+func TestRule_Real(t *testing.T) {
+	behind := func(name string) string {
+		if name == "/w/data" || name == "/home/u" {
+			return "/real" + name
+		}
+		return name
+	}
+	for pattern, want := range map[string]string{"data/**": "/real/w/data/**", "data": "/real/w/data", "~/": "/real/home/u", "src/*": "", "**/.env": "", "": "", "/w/data/x*": "/real/w/data/x*"} {
+		real, ok := Rule{Deny: true, Path: pattern}.Real("/w", "/home/u", behind)
+		if ok != (want != "") || ok && (real.Path != want || !real.Deny) {
+			t.Errorf("%q: %q, %v", pattern, real.Path, ok)
+		}
+	}
+}

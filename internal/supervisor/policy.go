@@ -105,18 +105,31 @@ func (r *run) rules() (all policy.Policy, err error) {
 	}
 	s, err := state.Read[record.Session](r.s.dir, record.SessionFile(r.st.Session))
 	all.Rules = append(all.Rules, s.Always...)
+	cwd, home := resolved(r.st.Cwd), r.rt.env.Vars["HOME"]
+	for _, rule := range slices.Clone(all.Rules) {
+		if real, ok := rule.Real(cwd, home, resolved); ok {
+			all.Rules = append(all.Rules, real)
+		}
+	}
 	return all, err
 }
 
-// wants is what is asked, with names of files as they are behind symbolic links: a link leads out of a directory.
+// wants is what is asked. Each file is one under the name that the agent has for it, and one as it is behind symbolic links,
+// which lead out of a directory: what is allowed must be so under both, and what is denied is under either.
 func (r *run) wants(p providers.Permission) policy.Request {
 	cwd := resolved(r.st.Cwd)
 	q := policy.Request{Kind: p.Kind, Tool: p.Tool, Command: p.Command, Cwd: cwd, Home: r.rt.env.Vars["HOME"]}
 	for _, name := range p.Paths {
+		if rest, inside := strings.CutPrefix(filepath.Clean(name)+"/", strings.TrimSuffix(r.st.Cwd, "/")+"/"); inside {
+			name = filepath.Join(cwd, rest)
+		}
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(cwd, name)
 		}
-		q.Paths = append(q.Paths, resolved(name))
+		q.Paths = append(q.Paths, filepath.Clean(name))
+		if real := resolved(name); real != filepath.Clean(name) {
+			q.Paths = append(q.Paths, real)
+		}
 	}
 	return q
 }

@@ -40,18 +40,15 @@ type agent struct {
 	login string
 }
 
-// Kinds of tools that agents use unasked even in the mode in which they ask most.
-var looking = []string{"read", "search", "think"}
-
 // agents are all that are known. The last is any other one.
 var agents = []agent{
 	{
 		name: "opencode", program: "opencode", title: "OpenCode", args: []string{"acp"}, natives: openCodeNative,
 		environment: []string{"OPENCODE_*", "ANTHROPIC_*", "OPENAI_*", "OPENROUTER_*", "GEMINI_*", "GOOGLE_*", "GROQ_*", "MISTRAL_*", "XAI_*", "DEEPSEEK_*"},
-		// Its modes are personas; what it asks for is its configuration's, over which this goes.
-		env:     openCodePermissions,
-		unasked: map[string][]string{"": everything},
-		tested:  "1.18.33", pkg: "opencode-ai", login: "opencode auth login, or name a provider and a model in its configuration",
+		// Its modes are personas; what it asks for is its configuration's, over which this goes: it is found to ask for everything
+		// then, whatever that allows.
+		env:    openCodePermissions,
+		tested: "1.18.33", pkg: "opencode-ai", login: "opencode auth login, or name a provider and a model in its configuration",
 		keys: []string{"OPENCODE_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY"},
 		files: func(env map[string]string) []string {
 			return []string{below(env, "XDG_DATA_HOME", ".local/share", "opencode/auth.json"), below(env, "XDG_CONFIG_HOME", ".config", "opencode/opencode.json*")}
@@ -61,12 +58,10 @@ var agents = []agent{
 		name: "gemini", program: "gemini", title: "Gemini CLI", args: []string{"--acp"}, modelArg: "--model",
 		environment: []string{"GEMINI_*", "GOOGLE_*"},
 		// Without it there is a second process, which ignores SIGTERM.
-		env:   func(providers.Order) map[string]string { return map[string]string{"GEMINI_CLI_NO_RELAUNCH": "true"} },
-		modes: map[string]string{"none": "default", "reads": "default", "edits": "default", "all": "yolo"},
-		unasked: map[string][]string{
-			"": everything, "none": looking, "reads": looking, "edits": looking, "all": everything,
-		},
-		kept: geminiKept, aside: geminiAside, replaysLate: true,
+		env:     func(providers.Order) map[string]string { return map[string]string{"GEMINI_CLI_NO_RELAUNCH": "true"} },
+		modes:   map[string]string{"none": "default", "reads": "default", "edits": "default", "all": "yolo"},
+		unasked: anything,
+		kept:    geminiKept, aside: geminiAside, replaysLate: true,
 		tested: "0.61.0", pkg: "@google/gemini-cli", login: "gemini, once, at a terminal; or set GEMINI_API_KEY",
 		keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI"},
 		files: func(env map[string]string) []string {
@@ -78,7 +73,7 @@ var agents = []agent{
 		environment: []string{"ANTHROPIC_*", "CLAUDE_*", "DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER", "DISABLE_ERROR_REPORTING", "IS_SANDBOX"},
 		// By itself it is in the mode "auto", in which a model decides in the user's place. What is allowed at once needs no mode.
 		modes:   map[string]string{"none": "default", "reads": "default", "edits": "default", "all": "default"},
-		unasked: map[string][]string{"": everything, "none": looking, "reads": looking, "edits": looking, "all": looking},
+		unasked: anything,
 		tested:  "0.101.0", pkg: "@agentclientprotocol/claude-agent-acp", login: "claude, and /login there; or set ANTHROPIC_API_KEY",
 		keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"},
 		files: func(env map[string]string) []string {
@@ -98,13 +93,15 @@ var agents = []agent{
 			return []string{below(env, "CODEX_HOME", ".codex", "auth.json"), below(env, "CODEX_HOME", ".codex", "config.toml")}
 		},
 	},
-	{name: Name, title: "the agent", approves: []string{""}, unasked: map[string][]string{"": everything}},
+	{name: Name, title: "the agent", approves: []string{""}, unasked: anything},
 }
 
 var (
 	// everything is every kind: nothing is known of what it asks for.
 	everything = []string{"read", "search", "think", "edit", "delete", "move", "execute", "fetch", "switch_mode", "other"}
 	inSandbox  = []string{"read", "search", "think", "execute"}
+	// anything is of agents that look unasked in any mode, and do besides what the user's settings allow.
+	anything = map[string][]string{"": everything, "none": everything, "reads": everything, "edits": everything, "all": everything}
 )
 
 // below is a file in a directory that a variable names, or else in one of the home.
