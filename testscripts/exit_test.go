@@ -72,11 +72,10 @@ func TestR1_AnExecutionsLeaseRestartsNothing(t *testing.T) {
 	s.serving()
 	a := s.join("a")
 	s.verb("run", "-d", "--id", "k", "-a", "codex", "say one; hold go")
-	s.until("its turn runs", func() bool { return s.lines("prompts") == 1 })
-	e := call[api.Execution](a, api.MethodGet, api.Target{ID: "k"})
-	s.until("it has a process", func() bool {
+	var e api.Execution
+	s.until("its turn is known to run", func() bool {
 		e = call[api.Execution](a, api.MethodGet, api.Target{ID: "k"})
-		return e.Runtime != nil
+		return e.Runtime != nil && e.Delivery != nil && e.Delivery.ConfirmedAt != nil
 	})
 	s.slay(e.Runtime.PID)
 	if e = a.wait("k"); e.Outcome != "agent_died" {
