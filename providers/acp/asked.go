@@ -136,6 +136,20 @@ func (f *fold) Answer(permission string, d providers.Decision) []providers.Frame
 	})
 }
 
+// withdrawn is what the agent waits for no longer.
+func (f *fold) withdrawn(params json.RawMessage) {
+	var p struct{ RequestID json.RawMessage }
+	_ = json.Unmarshal(params, &p)
+	i := slices.IndexFunc(f.Pending, func(o pending) bool { return bytes.Equal(o.Request, p.RequestID) })
+	if i < 0 {
+		return
+	}
+	gone := f.Pending[i]
+	f.Pending = slices.Delete(f.Pending, i, i+1)
+	f.Send(map[string]any{"jsonrpc": "2.0", "id": gone.Request, "error": map[string]any{"code": -32800, "message": "cancelled"}})
+	f.Tell("permission_resolved", map[string]string{"permission": gone.ID, "decision": "lapsed"})
+}
+
 // reply chooses an option; without one that fits, the question is cancelled.
 func (f *fold) reply(p pending, option *string) {
 	outcome := map[string]string{"outcome": "cancelled"}

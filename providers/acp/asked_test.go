@@ -81,6 +81,22 @@ func TestAsked_KnowsTheCall(t *testing.T) {
 	k.said(`"outcome":"cancelled"`)
 }
 
+// The agent may wait no longer for an answer. It is told that it gets none.
+func TestAsked_Withdrawn(t *testing.T) {
+	k := prompted(t, agent{}, providers.Order{})
+	k.hears(asksToRun)
+	asked := k.fold.About().Pending[0].ID
+	k.hears(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`)
+	if n := len(k.fold.About().Pending); n != 1 {
+		t.Fatalf("%d pending, by the cancel of another one", n)
+	}
+	k.hears(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":0}}`)
+	k.said(`"id":0`, `-32800`)
+	if a := k.fold.About(); len(a.Pending) != 0 || a.End != nil || k.count("permission_resolved", "lapsed") != 1 || k.fold.Answer(asked, providers.Allow) != nil {
+		t.Errorf("%+v", a)
+	}
+}
+
 // What was not offered to the agent is not there.
 func TestAsked_OtherRequestsAreRefused(t *testing.T) {
 	k := prompted(t, agent{}, providers.Order{})

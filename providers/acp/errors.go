@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -24,14 +26,14 @@ func (e rpcError) gone() bool {
 	if e.Code == notFound {
 		return true
 	}
-	said := strings.ToLower(e.words())
-	for _, words := range []string{"not found", "no rollout found", "no previous sessions", "invalid session identifier", "opencode service failure"} {
-		if strings.Contains(said, words) {
-			return true
-		}
-	}
-	return false
+	var data struct{ ErrorName string } // OpenCode has none for what is not there
+	_ = json.Unmarshal(e.Data, &data)
+	return absent.MatchString(e.words()) && data.ErrorName == ""
 }
+
+// absent is how agents say that they have nothing of a session. That something else is not there is another matter.
+var absent = regexp.MustCompile(`(?i)\b(session|conversation|thread|resource)\b.*not found|not found.*\b(session|conversation|thread)\b|` +
+	`no (session|conversation) found|no rollout found|no previous sessions|invalid session identifier|opencode service failure`)
 
 // Codes of the protocol's own errors.
 const (
@@ -48,15 +50,41 @@ func (f *fold) cause(e rpcError) string {
 	if e.Code == authRequired {
 		return "auth"
 	}
-	var data struct{ ErrorKind, ErrorName string }
+	var data struct {
+		ErrorKind      string
+		CodexErrorInfo json.RawMessage
+	}
 	_ = json.Unmarshal(e.Data, &data)
-	return cmp.Or(statusCause(e.Code), kinds[data.ErrorKind], saidCause(e.words()))
+	return cmp.Or(statusCause(e.Code), kinds[data.ErrorKind], codexCause(data.CodexErrorInfo), saidCause(e.words()))
 }
 
 // kinds are causes by the kind that claude-agent-acp has in an error's data.
 var kinds = map[string]string{
 	"authentication_failed": "auth", "billing_error": "capacity", "rate_limit": "capacity", "overloaded": "capacity", "server_error": "transient",
 	"invalid_request": "", "model_not_found": "config", "max_output_tokens": "config", "prompt_too_long": "config",
+}
+
+// codexCauses are causes by Codex's own codes, as codex-acp passes them on.
+var codexCauses = map[string]string{
+	"unauthorized": "auth", "usageLimitExceeded": "capacity", "rateLimitExceeded": "capacity", "serverOverloaded": "capacity",
+	"flexUnavailable": "capacity", "contextWindowExceeded": "config", "internalServerError": "transient",
+	"httpConnectionFailed": "transient", "responseStreamConnectionFailed": "transient", "responseStreamDisconnected": "transient",
+	"responseTooManyFailedAttempts": "transient",
+}
+
+// codexCause is the cause that Codex has a code for: a word, or an object of one key that may have the status of the model's server.
+func codexCause(info json.RawMessage) string {
+	if word := name(info); word != "" {
+		return codexCauses[word]
+	}
+	var object map[string]struct{ HTTPStatusCode int }
+	_ = json.Unmarshal(info, &object)
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		if cause := cmp.Or(statusCause(object[key].HTTPStatusCode), codexCauses[key]); cause != "" {
+			return cause
+		}
+	}
+	return ""
 }
 
 func statusCause(code int) string {
@@ -77,6 +105,7 @@ func statusCause(code int) string {
 var phrases = []struct{ words, cause string }{
 	{"prompt is too long", "config"}, {"context window", "config"}, {"context length", "config"}, {"maximum number of tokens", "config"},
 	{"out of room", "config"}, {"model not found", "config"}, {"rate limit", "capacity"}, {"retry limit", "capacity"}, {"overloaded", "capacity"},
+	{"usage limit", "capacity"}, {"quota", "capacity"}, {"at capacity", "capacity"},
 	{"unauthorized", "auth"}, {"api key", "auth"}, {"not logged in", "auth"}, {"forbidden", "auth"},
 	{"high demand", "transient"}, {"stream disconnected", "transient"}, {"connection", "transient"}, {"network error", "transient"},
 	{"terminated", "transient"}, {"internal server error", "transient"}, {"service unavailable", "transient"},

@@ -25,6 +25,7 @@ type state struct {
 	Loaded  bool            `json:"loaded,omitempty"`  // it has answered that it is open, and tells still
 	Wishes  []wish          `json:"wishes,omitempty"`  // what is to be chosen before the prompt
 	Choices []choice        `json:"choices,omitempty"`
+	Fresh   bool            `json:"fresh,omitempty"`  // the session began in this process: it had cost nothing
 	Priced  *float64        `json:"priced,omitempty"` // what the session has cost in all, as it was told last
 	newest
 
@@ -48,9 +49,12 @@ type newest struct {
 	Broken    bool            `json:"broken,omitempty"`  // what comes next belongs to another message
 	Slash     bool            `json:"slash,omitempty"`   // the prompt is a command of the agent's own
 	Only      string          `json:"only,omitempty"`    // all that came of the turn, if that is the beginning of a message
-	Said      string          `json:"said,omitempty"`    // an error that was told as a message
+	Said      string          `json:"said,omitempty"`    // what was told as a message without an id: an error, if the turn failed
+	Errored   bool            `json:"errored,omitempty"` // the agent has said that it failed
+	Trouble   string          `json:"trouble,omitempty"` // the last error that it goes on after
+	Retried   string          `json:"retried,omitempty"` // the cause of that
 	Tokens    providers.Usage `json:"tokens,omitzero"`
-	Base      *float64        `json:"base,omitempty"` // what the session had cost before
+	Base      *float64        `json:"base,omitempty"` // what the session had cost before; nil in one that goes on: that is not known
 	End       *providers.End  `json:"end,omitempty"`
 }
 
@@ -84,7 +88,7 @@ func (f *fold) State() json.RawMessage { return wire.Encode(f.state) }
 func (f *fold) About() providers.About {
 	a := providers.About{
 		Conversation: f.Session, Model: f.Model, Version: f.Version, Message: f.Message, Ready: f.Session != "", Prompt: f.Prompt,
-		Confirmed: f.Confirmed, Begun: f.Begun, Usage: f.usage(), Open: len(f.Items), Log: f.Log, End: f.end(),
+		Confirmed: f.Confirmed, Begun: f.Begun, Usage: f.usage(), Open: len(f.Items), Trouble: f.Trouble, Log: f.Log, End: f.end(),
 	}
 	for _, p := range f.Pending {
 		a.Pending = append(a.Pending, p.Permission)
@@ -124,6 +128,8 @@ func (f *fold) take(m message) {
 		f.asked(m)
 	case m.Method == "session/update":
 		f.updated(m.Params)
+	case m.Method == "$/cancel_request":
+		f.withdrawn(m.Params)
 	}
 }
 

@@ -17,13 +17,17 @@ type wish struct {
 	Value    string `json:"value"`
 }
 
-// choice is something that the session offers to choose.
+// choice is something that the session offers to choose. There may be thousands of models: those that are kept are for words.
 type choice struct {
 	Category string   `json:"category"`
 	Config   string   `json:"config,omitempty"` // the option's id; "" where it has a method of its own
 	Current  string   `json:"current"`
-	Values   []string `json:"values"`
+	Has      bool     `json:"has,omitempty"` // what is wished is among them
+	Some     []string `json:"some,omitempty"`
 }
+
+// named is how many of what a session offers are named to who wished for something else.
+const named = 32
 
 // Begin takes an order in: the first one opens the session; a later one is a turn in it.
 func (f *fold) Begin(o providers.Order) []providers.Frame {
@@ -41,12 +45,14 @@ func (f *fold) Begin(o providers.Order) []providers.Frame {
 }
 
 // greet says what we are. The version is the first, which all speak; of what a client can do for an agent nothing is offered:
-// agents then use their own tools, whose processes end with them.
+// agents then use their own tools, whose processes end with them. That we take notices keeps warnings from being told as messages.
 func (f *fold) greet() {
 	f.await("initialize", "initialize", map[string]any{
-		"protocolVersion":    1,
-		"clientCapabilities": map[string]any{"fs": map[string]bool{"readTextFile": false, "writeTextFile": false}, "terminal": false},
-		"clientInfo":         map[string]string{"name": "pintle", "title": "pintle", "version": "1"},
+		"protocolVersion": 1,
+		"clientCapabilities": map[string]any{
+			"fs": map[string]bool{"readTextFile": false, "writeTextFile": false}, "terminal": false, "session": map[string]any{"notices": struct{}{}},
+		},
+		"clientInfo": map[string]string{"name": "pintle", "title": "pintle", "version": "1"},
 	})
 }
 
@@ -138,10 +144,12 @@ func (f *fold) opened(result json.RawMessage) {
 		f.finish(session.Failed, "protocol", fmt.Sprintf("%s opened the session %s in place of %s", f.agent.title, id, f.Opening))
 		return
 	case f.Opening != "":
-		id = f.Opening
+		id, f.Fresh = f.Opening, false
 	case id == "" || wire.Clip(id, wire.IDLimit) != id:
 		f.finish(session.Failed, "protocol", f.agent.title+" opened no session")
 		return
+	default:
+		f.Fresh = true
 	}
 	f.offered(r.offers)
 	f.Wishes = f.wishes()
@@ -151,13 +159,11 @@ func (f *fold) opened(result json.RawMessage) {
 	f.choose(id)
 }
 
-// offered notes what can be chosen.
+// offered notes what can be chosen. Where it is offered in two forms, the newer one counts.
 func (f *fold) offered(o offers) {
 	f.Choices = nil
 	for _, c := range o.ConfigOptions {
-		if c.Category == "mode" || c.Category == "model" {
-			f.Choices = append(f.Choices, choice{c.Category, c.ID, name(c.CurrentValue), values(c.Options)})
-		}
+		f.offer(choice{Category: c.Category, Config: c.ID, Current: name(c.CurrentValue)}, values(c.Options))
 	}
 	var modes, models []string
 	for _, m := range o.Modes.AvailableModes {
@@ -166,28 +172,43 @@ func (f *fold) offered(o offers) {
 	for _, m := range o.Models.AvailableModels {
 		models = append(models, m.ModelID)
 	}
-	f.offer(choice{Category: "mode", Current: o.Modes.CurrentModeID, Values: modes})
-	f.offer(choice{Category: "model", Current: o.Models.CurrentModelID, Values: models})
+	f.offer(choice{Category: "mode", Current: o.Modes.CurrentModeID}, modes)
+	f.offer(choice{Category: "model", Current: o.Models.CurrentModelID}, models)
 	if c := f.choice("model"); c != nil {
-		f.Model = wire.Clip(c.Current, wire.IDLimit)
+		f.Model = c.Current
 	}
 }
 
-// offer adds what has a method of its own, unless it is offered in the newer form.
-func (f *fold) offer(c choice) {
-	if len(c.Values) > 0 && f.choice(c.Category) == nil {
-		f.Choices = append(f.Choices, c)
+func (f *fold) offer(c choice, values []string) {
+	if c.Category != "mode" && c.Category != "model" || len(values) == 0 || len(c.Config) > wire.IDLimit || f.choice(c.Category) != nil {
+		return
 	}
+	c.Current = wire.Clip(c.Current, wire.IDLimit)
+	c.Has = slices.Contains(values, f.wished(c.Category))
+	for _, v := range values[:min(len(values), named)] {
+		c.Some = append(c.Some, wire.Clip(v, wire.IDLimit))
+	}
+	f.Choices = append(f.Choices, c)
 }
 
 func values(options []optionValue) (all []string) {
 	for _, o := range options {
-		if o.Value != "" && len(all) < wire.Most {
-			all = append(all, wire.Clip(o.Value, wire.IDLimit))
+		if o.Value != "" {
+			all = append(all, o.Value)
 		}
 		all = append(all, values(o.Options)...)
 	}
 	return all
+}
+
+// wished is what is wanted of a category, "" if that is left as it is.
+func (f *fold) wished(category string) string {
+	for _, w := range f.wishes() {
+		if w.Category == category {
+			return w.Value
+		}
+	}
+	return ""
 }
 
 func (f *fold) choice(category string) *choice {
@@ -225,8 +246,8 @@ func (f *fold) choose(id string) {
 		case c.Current == w.Value:
 			f.Wishes = f.Wishes[1:]
 			continue
-		case !slices.Contains(c.Values, w.Value):
-			f.finish(session.Failed, "config", fmt.Sprintf("%s does not offer the %s %s, but %s", f.agent.title, w.Category, w.Value, strings.Join(c.Values, ", ")))
+		case !c.Has:
+			f.finish(session.Failed, "config", fmt.Sprintf("%s does not offer the %s %s, but %s", f.agent.title, w.Category, w.Value, strings.Join(c.Some, ", ")))
 			return
 		}
 		f.Opening = id

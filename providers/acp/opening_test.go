@@ -1,6 +1,8 @@
 package acp
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/pintle/pintle/internal/session"
@@ -10,7 +12,7 @@ import (
 // Nothing is offered to an agent that it could do by way of us, and the version is the first.
 func TestOpening_OffersNothing(t *testing.T) {
 	k := with(t, agent{}, providers.Order{})
-	k.said(`"protocolVersion":1`, `"readTextFile":false`, `"writeTextFile":false`, `"terminal":false`)
+	k.said(`"protocolVersion":1`, `"readTextFile":false`, `"writeTextFile":false`, `"terminal":false`, `"session":{"notices":{}}`)
 	k.hears(answerTo("initialize", `{"protocolVersion":2}`))
 	k.ended(session.Failed, "protocol", "version 2")
 }
@@ -70,7 +72,7 @@ func TestOpening_ReplaysLate(t *testing.T) {
 func TestOpening_Replaces(t *testing.T) {
 	for _, e := range []string{
 		errorTo("open", -32002, "Resource not found", ""), errorTo("open", -32603, "Internal error", `{"details":"no rollout found for thread id s"}`),
-		errorTo("open", -32603, "Internal error: OpenCode service failure", `{"service":"session"}`),
+		errorTo("open", -32603, "Internal error: OpenCode service failure", `{"service":"session"}`), errorTo("open", -1, "No conversation found with this id", ""),
 	} {
 		k := with(t, agent{}, providers.Order{Conversation: "s"})
 		k.hears(answerTo("initialize", hello), e)
@@ -82,6 +84,15 @@ func TestOpening_Replaces(t *testing.T) {
 	k := with(t, agent{}, providers.Order{Conversation: "s"})
 	k.hears(answerTo("initialize", hello), errorTo("open", -32000, "Authentication required", ""))
 	k.ended(session.Failed, "auth", "Authentication required")
+	// That something else is not there is no reason to give it up.
+	for _, e := range []string{
+		errorTo("open", -32603, "Internal error: OpenCode service failure", `{"service":"session","errorName":"SQLiteError"}`),
+		errorTo("open", -32603, "Internal error", `{"details":"git: command not found"}`), errorTo("open", -32602, "Invalid params: model not found", ""),
+	} {
+		k := with(t, agent{}, providers.Order{Conversation: "s"})
+		k.hears(answerTo("initialize", hello), e)
+		k.ended(session.Failed, "config", "")
+	}
 	k = with(t, agent{}, providers.Order{Conversation: "s", Lost: true})
 	k.hears(answerTo("initialize", hello))
 	k.said("session/new")
@@ -133,5 +144,36 @@ func TestOpening_Model(t *testing.T) {
 	k.hears(answerTo("choose", `{}`))
 	if a := k.fold.About(); a.Model != "y" || !a.Ready {
 		t.Errorf("%+v", a)
+	}
+}
+
+// There may be more models than a state is to have in it: those that are not kept can be chosen all the same.
+func TestOpening_ManyModels(t *testing.T) {
+	var all []string
+	for i := range 3_000 {
+		all = append(all, fmt.Sprintf(`{"value":"m%d"}`, i))
+	}
+	offered := func(current string) string {
+		return fmt.Sprintf(`[{"id":"model","category":"model","currentValue":%q,"options":[{"options":[%s]}]}]`, current, strings.Join(all, ","))
+	}
+	k := with(t, agent{}, providers.Order{Model: "m2999"})
+	k.hears(answerTo("initialize", hello), answerTo("open", `{"sessionId":"s","configOptions":`+offered("m0")+`}`))
+	k.said("session/set_config_option", `"value":"m2999"`)
+	if n := len(k.fold.State()); n > 4_000 {
+		t.Errorf("its state has %d bytes", n)
+	}
+	k.hears(answerTo("choose", `{"configOptions":`+offered("m2999")+`}`))
+	k.said("session/prompt")
+	k = with(t, agent{}, providers.Order{Model: "other"})
+	k.hears(answerTo("initialize", hello), answerTo("open", `{"sessionId":"s","configOptions":`+offered("m0")+`}`))
+	k.ended(session.Failed, "config", "does not offer the model other, but m0, m1, ")
+}
+
+// What the agent wants to have seen is told whenever it comes.
+func TestOpening_Notices(t *testing.T) {
+	k := with(t, agent{}, providers.Order{})
+	k.hears(answerTo("initialize", hello), told(`"sessionUpdate":"notice","severity":"warning","title":"no such key","description":"in line 3"`))
+	if n := k.count("agent_notice", "no such key: in line 3"); n != 1 {
+		t.Errorf("%+v", k.events)
 	}
 }

@@ -105,9 +105,10 @@ func (f *fold) cancelled() {
 
 // ended is an end that passes for a good one.
 func (f *fold) ended(r answer, nothing bool) {
-	switch {
-	case f.agent.errorsAreSaid && f.Said != "":
-		f.finish(session.Failed, saidCause(f.Said), f.Said)
+	switch failed := f.agent.errorsAreSaid && f.Said != "" && r.Usage == nil && !f.Slash; {
+	case f.Errored || failed:
+		message := cmp.Or(strings.TrimSpace(f.Said), f.agent.title+" says that the turn failed, and not why")
+		f.finish(session.Failed, cmp.Or(saidCause(message), f.Retried), message)
 	case f.Stop && nothing: // a cancel between two tries of a request ends it so
 		f.finish(session.Cancelled, "cancelled", "the turn was interrupted")
 	default:
@@ -127,15 +128,15 @@ func (f *fold) counted(r answer) {
 	}
 }
 
-// usage is what the turn has cost. The price is told for all of the session's life.
+// usage is what the turn has cost. The price is told for all of the session's life, also of what other processes had of it.
 func (f *fold) usage() providers.Usage {
 	u := f.Tokens
-	if f.Priced != nil {
-		base := 0.0
-		if f.Base != nil {
-			base = *f.Base
-		}
-		usd := max(0, *f.Priced-base)
+	switch {
+	case f.Priced != nil && f.Base != nil:
+		usd := *f.Priced - *f.Base
+		u.USD = &usd
+	case f.Priced != nil && f.Fresh:
+		usd := *f.Priced
 		u.USD = &usd
 	}
 	return u

@@ -65,11 +65,12 @@ func TestTurn_Tools(t *testing.T) {
 	}
 }
 
+func cost(amount string) string {
+	return told(`"sessionUpdate":"usage_update","used":1,"size":2,"cost":{"amount":` + amount + `,"currency":"USD"}`)
+}
+
 // What the session has cost in all is told; a turn's is the difference.
 func TestTurn_Cost(t *testing.T) {
-	cost := func(amount string) string {
-		return told(`"sessionUpdate":"usage_update","used":1,"size":2,"cost":{"amount":` + amount + `,"currency":"USD"}`)
-	}
 	k := prompted(t, agent{}, providers.Order{})
 	k.hears(cost("0.25"), answerTo("prompt", `{"stopReason":"end_turn"}`))
 	if u := k.fold.About().Usage; u.USD == nil || *u.USD != 0.25 {
@@ -82,6 +83,29 @@ func TestTurn_Cost(t *testing.T) {
 	k.hears(cost("0.75"))
 	if u := k.fold.About().Usage; *u.USD != 0.5 {
 		t.Errorf("%v", *u.USD)
+	}
+}
+
+// What one that goes on had cost before is not known, and neither is what its first turn costs, unless it is told in time.
+func TestTurn_CostOfOneThatGoesOn(t *testing.T) {
+	k := with(t, agent{}, providers.Order{Conversation: "s"})
+	k.hears(answerTo("initialize", hello), answerTo("open", `{}`), cost("0.75"), answerTo("prompt", `{"stopReason":"end_turn"}`))
+	if u := k.fold.About().Usage; u.USD != nil {
+		t.Errorf("%v", *u.USD)
+	}
+	k.made(k.fold.Begin(providers.Order{Turn: "t1", Prompt: "more", Cwd: "/dir"}))
+	k.hears(cost("1"))
+	if u := k.fold.About().Usage; u.USD == nil || *u.USD != 0.25 {
+		t.Errorf("%+v", u)
+	}
+	k.hears(cost("0.5")) // it has begun to count anew
+	if u := k.fold.About().Usage; *u.USD != 0.5 {
+		t.Errorf("%v", *u.USD)
+	}
+	k = with(t, agent{}, providers.Order{Conversation: "s"})
+	k.hears(answerTo("initialize", loads), cost("0.25"), cost("0.5"), answerTo("open", `{}`), cost("0.75"))
+	if u := k.fold.About().Usage; u.USD == nil || *u.USD != 0.25 {
+		t.Errorf("%+v", u)
 	}
 }
 
@@ -131,6 +155,10 @@ func TestTurn_Causes(t *testing.T) {
 		{errorTo("prompt", -32603, "Internal error: API Error: 529 overloaded", ""), "capacity"},
 		{errorTo("prompt", -32603, "Internal error: Prompt is too long", ""), "config"},
 		{errorTo("prompt", -32603, "Internal error: the port is 4290", ""), ""},
+		{errorTo("prompt", -32603, "Internal error", `{"message":"Get more of it.","codexErrorInfo":"usageLimitExceeded"}`), "capacity"},
+		{errorTo("prompt", -32603, "Internal error", `{"codexErrorInfo":{"responseStreamDisconnected":{"httpStatusCode":403}}}`), "auth"},
+		{errorTo("prompt", -32603, "Internal error", `{"codexErrorInfo":{"httpConnectionFailed":{"httpStatusCode":null}}}`), "transient"},
+		{errorTo("prompt", -32603, "Internal error", `{"codexErrorInfo":{"never":1}}`), ""},
 	} {
 		k := prompted(t, agent{}, providers.Order{})
 		k.hears(tt.line)
@@ -150,6 +178,70 @@ func TestTurn_ErrorsThatAreSaid(t *testing.T) {
 	k = prompted(t, agent{errorsAreSaid: true}, providers.Order{Prompt: "/status"})
 	k.hears(piece("all is well", ""), answerTo("prompt", `{"stopReason":"end_turn","usage":null}`))
 	k.ended(session.Completed, "", "")
+}
+
+// thread is what codex-acp says of its thread.
+func thread(status string) string {
+	return told(`"sessionUpdate":"session_info_update","_meta":{"codex":{"threadStatus":{"type":"` + status + `"}}}`)
+}
+
+// What it tells without an id is an error only if the turn failed, of which it has a sign of its own.
+func TestTurn_WarningsThatAreSaid(t *testing.T) {
+	warning, done := piece("Warning: no metadata", ""), `{"stopReason":"end_turn","usage":{"inputTokens":1,"outputTokens":1}}`
+	k := prompted(t, agent{errorsAreSaid: true}, providers.Order{})
+	k.hears(warning, thread("active"), piece("hello", "m"), thread("idle"), answerTo("prompt", done))
+	k.ended(session.Completed, "", "")
+	if a := k.fold.About(); a.Message != "m" || k.count("agent_notice", "no metadata") != 1 {
+		t.Errorf("%+v", a)
+	}
+	for _, tt := range []struct{ said, code, message string }{
+		{"Selected model is at capacity.", "capacity", "Selected model is at capacity."}, {"Too many of them", "", "Too many of them"},
+		{"You\u2019ve hit your usage limit.", "capacity", "usage limit"}, {"", "", "and not why"},
+	} {
+		k := prompted(t, agent{errorsAreSaid: true}, providers.Order{Prompt: "/home/x is full"})
+		k.hears(warning, thread("active"), thread("systemError"))
+		if tt.said != "" {
+			k.hears(piece(tt.said+"\n\n", ""))
+		}
+		k.hears(answerTo("prompt", done))
+		k.ended(session.Failed, tt.code, tt.message)
+		if end := k.fold.About().End; strings.Contains(end.Message, "metadata") {
+			t.Errorf("%+v", end)
+		}
+	}
+}
+
+// An error that codex-acp goes on after is trouble until something comes, and names the cause if it gives up.
+func TestTurn_TriesAgain(t *testing.T) {
+	again := told(`"sessionUpdate":"session_info_update","_meta":{"codex":{"error":{"message":"Reconnecting","additionalDetails":"it broke","codexErrorInfo":{"responseStreamDisconnected":{"httpStatusCode":503}},"willRetry":true}}}`)
+	k := prompted(t, agent{errorsAreSaid: true}, providers.Order{})
+	k.hears(thread("active"), again)
+	if a := k.fold.About(); a.Trouble != "Reconnecting: it broke" || a.Begun || k.count("agent_notice", `"willRetry":true`) != 1 || k.count("session_info_update", "error") != 0 {
+		t.Errorf("%+v, %+v", a, k.events)
+	}
+	k.hears(piece("hello", "m"))
+	if a := k.fold.About(); a.Trouble != "" {
+		t.Errorf("%+v", a)
+	}
+	k.hears(again, thread("systemError"), piece("It is over.", ""), answerTo("prompt", `{"stopReason":"end_turn","usage":null}`))
+	k.ended(session.Failed, "transient", "It is over.")
+}
+
+// One that leaves the mode that it was put into may do what it was to ask for: somebody should know.
+func TestTurn_LeavesItsMode(t *testing.T) {
+	k := with(t, agent{modes: map[string]string{"none": "default"}}, providers.Order{Approve: "none"})
+	k.hears(answerTo("initialize", hello), answerTo("open", twoModes), answerTo("choose", `{}`))
+	k.hears(told(`"sessionUpdate":"current_mode_update","currentModeId":"default"`))
+	if n := k.count("agent_notice", ""); n != 0 {
+		t.Errorf("%d notices of the mode that it is to be in", n)
+	}
+	k.hears(
+		told(`"sessionUpdate":"current_mode_update","currentModeId":"auto"`),
+		told(`"sessionUpdate":"config_option_update","configOptions":[{"id":"mode","category":"mode","currentValue":"free"}]`),
+	)
+	if k.count("agent_notice", "in the mode auto now, and not in default") != 1 || k.count("agent_notice", "in the mode free") != 1 {
+		t.Errorf("%+v", k.events)
+	}
 }
 
 // An agent that says nothing but the error has begun nothing.

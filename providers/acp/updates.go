@@ -16,6 +16,9 @@ type update struct {
 	ToolCallID    string
 	Name          string // of the tool
 	Title, Kind   string
+	Description   string // of a notice
+	CurrentModeID string
+	ConfigOptions []option
 	Status        string
 	RawInput      json.RawMessage
 	RawOutput     json.RawMessage
@@ -29,6 +32,7 @@ type update struct {
 		Claude struct{ Kind string } `json:"claudeCode"` // of what the adapter says itself
 		Codex  struct {
 			ThreadStatus struct{ Type string } `json:"threadStatus"`
+			Error        *codexError           `json:"error"`
 		} `json:"codex"`
 	} `json:"_meta"`
 }
@@ -54,6 +58,9 @@ func (f *fold) updated(params json.RawMessage) {
 	_ = json.Unmarshal(params, &p)
 	u := p.Update
 	switch {
+	case u.SessionUpdate == "notice": // of before, too
+		f.noticed(u)
+		return
 	case f.Session == "":
 		f.preceded(u)
 		return
@@ -74,10 +81,7 @@ func (f *fold) updated(params json.RawMessage) {
 		f.alive()
 		f.raw(u, whole(params))
 	default:
-		if u.Meta.Codex.ThreadStatus.Type == "active" && f.Prompt != "" {
-			f.Confirmed = true
-		}
-		f.raw(u, whole(params))
+		f.other(u, params)
 	}
 }
 
@@ -93,6 +97,10 @@ func whole(params json.RawMessage) map[string]json.RawMessage {
 
 // preceded is what comes before the session stands: all of it is of before, but that it is at its end.
 func (f *fold) preceded(u update) {
+	if u.SessionUpdate == "usage_update" {
+		f.priced(u)
+		f.Base = f.Priced
+	}
 	if u.SessionUpdate != "available_commands_update" || f.Opening == "" {
 		return
 	}
@@ -105,7 +113,7 @@ func (f *fold) preceded(u update) {
 // alive is that something came of the turn.
 func (f *fold) alive() {
 	if f.Prompt != "" && f.End == nil {
-		f.Confirmed, f.Begun, f.Only = true, true, ""
+		f.Confirmed, f.Begun, f.Only, f.Trouble = true, true, "", ""
 	}
 }
 
@@ -120,10 +128,12 @@ func (f *fold) said(u update) {
 		f.Notice(piece)
 		return
 	}
-	if id == "" && f.agent.errorsAreSaid && !f.Slash {
+	if id == "" && f.agent.errorsAreSaid {
 		f.Said = wire.Clip(f.Said+piece, wire.WordsLimit)
-		f.Notice(piece)
-		return
+		if f.Errored || !f.Slash {
+			f.Notice(piece)
+			return
+		}
 	}
 	f.speaks(piece)
 	if id == "" {
@@ -310,16 +320,15 @@ func (f *fold) settle() {
 	f.Items = nil
 }
 
-// priced takes in what the session has cost by now, in all its life. The first price of one that goes on may be of before.
+// priced takes in what the session has cost by now, in all its life. One that has cost less than before is counted anew.
 func (f *fold) priced(u update) {
 	if u.Cost == nil || u.Cost.Currency != "USD" || u.Cost.Amount < 0 {
 		return
 	}
-	amount := u.Cost.Amount
-	if f.Prompt == "" || f.Priced != nil && amount < *f.Priced {
-		f.Base = &amount
+	if f.Priced != nil && u.Cost.Amount < *f.Priced {
+		f.Base = new(float64)
 	}
-	f.Priced = &amount
+	f.Priced = &u.Cost.Amount
 	if f.Prompt != "" {
 		f.Tell("usage_update", f.usage())
 	}
