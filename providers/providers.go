@@ -192,6 +192,8 @@ type Order struct {
 	Shared       bool   `json:"shared,omitempty"`       // the process has, or may come to have, other conversations
 	Joins        bool   `json:"joins,omitempty"`        // likewise, and another one's fold has greeted it already
 	Approve      string `json:"approve,omitempty"`      // none, reads, edits, all; "": the agent's own configuration
+	// Priced is what the conversation that goes on had cost in all, in USD, as About.Priced was last; nil if that is not known.
+	Priced *float64 `json:"priced,omitempty"`
 }
 
 // Decision is an answer to what an agent asks for.
@@ -229,7 +231,8 @@ type About struct {
 	Confirmed    bool   // the agent has named the turn
 	Begun        bool   // the agent, or a tool of its, has said or done something
 	Usage        Usage
-	Open         int // tool calls that have not ended
+	Priced       *float64 // what the conversation has cost in all, in USD, where the agent tells that, and not what the turn has
+	Open         int      // tool calls that have not ended
 	Pending      []Permission
 	Steered      []Steered // the newest messages that were put into turns, of any turn, in their order
 	Trouble      string    // what the agent has trouble with and goes on trying; "" once it came through

@@ -158,6 +158,8 @@ type Session struct {
 	CreatedAt time.Time `json:"createdAt"`
 	// Conversation is the agent's own id of it, once it is one: the agent has named a turn of it.
 	Conversation string `json:"conversation,omitempty"`
+	// Priced is what that had cost in all when an order last left it, where its agent tells no other price.
+	Priced *float64 `json:"priced,omitempty"`
 	// Queue are the executions that have not ended, in the order in which they have their turn.
 	Queue []Turn `json:"queue,omitempty"`
 	// Runs are the executions that have been in it, the oldest first.

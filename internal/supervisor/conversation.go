@@ -196,6 +196,7 @@ func (r *run) leaveSession(about providers.About) error {
 	e, leased, now := r.ending(), r.held(), time.Now().UTC()
 	return state.Update(r.s.ctx, r.s.dir, record.SessionFile(r.st.Session), func(s *record.Session) error {
 		s.Queue = slices.DeleteFunc(s.Queue, func(t record.Turn) bool { return t.Folder == r.folder })
+		price(s, about)
 		switch {
 		case about.Conversation == "":
 		case about.Confirmed:
@@ -219,13 +220,20 @@ func (r *run) order() (providers.Order, error) {
 		Prompt: p.Prompt, Cwd: r.st.Cwd, Model: p.Model, Approve: p.Approve, Conversation: r.st.Resume, Open: r.opens(),
 		Policy: r.spec.Policy != nil, Process: r.token(),
 	}
-	if r.st.Resume != "" {
-		o.Prompt = goOnPrompt
-		return o, nil
-	}
 	s, err := state.Read[record.Session](r.s.dir, record.SessionFile(r.st.Session))
+	if o.Priced = s.Priced; r.st.Resume != "" {
+		o.Prompt = goOnPrompt
+		return o, err
+	}
 	o.Conversation = cmp.Or(s.Conversation, s.Opened)
 	return o, err
+}
+
+// price notes what the session's conversation has cost in all: the next process is told.
+func price(s *record.Session, about providers.About) {
+	if about.Conversation != "" {
+		s.Priced = about.Priced
+	}
 }
 
 // goOnPrompt asks for the rest of a turn in whose middle the agent died or failed (B2).

@@ -108,7 +108,7 @@ func (r *run) tryAgain(v record.Verdict, n *next, left []proc.Identity) error {
 	if n.Resume == "" {
 		r.anew()
 	}
-	if err := r.noteExit(); err != nil {
+	if err := r.noteExit(about); err != nil {
 		return err
 	}
 	crash.At("supervisor.another")
@@ -116,9 +116,10 @@ func (r *run) tryAgain(v record.Verdict, n *next, left []proc.Identity) error {
 }
 
 // noteExit has the session's record know that a process has exited in whose place the run itself has another one.
-func (r *run) noteExit() error {
+func (r *run) noteExit(about providers.About) error {
 	e, now := r.s.endingOf(r.rt.at.Runtime, true, ""), time.Now().UTC()
 	return state.Update(r.s.ctx, r.s.dir, record.SessionFile(r.st.Session), func(s *record.Session) error {
+		price(s, about)
 		e.note(s, false, now)
 		return nil
 	})

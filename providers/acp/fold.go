@@ -88,7 +88,7 @@ func (f *fold) State() json.RawMessage { return wire.Encode(f.state) }
 func (f *fold) About() providers.About {
 	a := providers.About{
 		Conversation: f.Session, Model: f.Model, Version: f.Version, Message: f.Message, Ready: f.Session != "", Prompt: f.Prompt,
-		Confirmed: f.Confirmed, Begun: f.Begun, Usage: f.usage(), Open: len(f.Items), Trouble: f.Trouble, Log: f.Log, End: f.end(),
+		Confirmed: f.Confirmed, Begun: f.Begun, Usage: f.usage(), Priced: f.Priced, Open: len(f.Items), Trouble: f.Trouble, Log: f.Log, End: f.end(),
 	}
 	for _, p := range f.Pending {
 		a.Pending = append(a.Pending, p.Permission)

@@ -90,7 +90,7 @@ func (f *fold) open() {
 		f.await("open", "session/new", params)
 		return
 	}
-	f.Opening = f.Order.Conversation
+	f.Opening, f.Priced, f.Base = f.Order.Conversation, f.Order.Priced, f.Order.Priced
 	params["sessionId"] = f.Opening
 	method := "session/load"
 	if f.Resumes {
@@ -304,7 +304,7 @@ func (f *fold) refused(id string, e rpcError) {
 	what, _, _ := strings.Cut(id, "/")
 	switch code, message := f.cause(e), e.words(); {
 	case what == "open" && f.Opening != "" && e.gone():
-		f.Opening = ""
+		f.Opening, f.Priced, f.Base = "", nil, nil
 		f.replaced(message)
 		f.await("open", "session/new", map[string]any{"cwd": f.Order.Cwd, "mcpServers": []any{}})
 	case what == "prompt" && f.Stop && code == "":

@@ -102,6 +102,17 @@ func TestTurn_CostOfOneThatGoesOn(t *testing.T) {
 	if u := k.fold.About().Usage; *u.USD != 0.5 {
 		t.Errorf("%v", *u.USD)
 	}
+	had := 0.5
+	k = with(t, agent{}, providers.Order{Conversation: "s", Priced: &had})
+	k.hears(answerTo("initialize", hello), answerTo("open", `{}`), cost("0.75"))
+	if a := k.fold.About(); a.Usage.USD == nil || *a.Usage.USD != 0.25 || *a.Priced != 0.75 {
+		t.Errorf("%+v", a)
+	}
+	k = with(t, agent{}, providers.Order{Conversation: "s", Priced: &had}) // and is gone
+	k.hears(answerTo("initialize", hello), errorTo("open", -32002, "Resource not found", ""), answerTo("open", `{"sessionId":"s"}`), cost("0.75"))
+	if u := k.fold.About().Usage; u.USD == nil || *u.USD != 0.75 {
+		t.Errorf("%+v", u)
+	}
 	k = with(t, agent{}, providers.Order{Conversation: "s"})
 	k.hears(answerTo("initialize", loads), cost("0.25"), cost("0.5"), answerTo("open", `{}`), cost("0.75"))
 	if u := k.fold.About().Usage; u.USD == nil || *u.USD != 0.25 {
