@@ -56,6 +56,11 @@ var openCode = guest{
 				"models": object{"fake-model": model, "fake-small": model},
 			}},
 		})
+		// Where it keeps its settings it installs a library for plug-ins, from npm's registry, if it takes that for missing.
+		l.write(t, ".config/opencode/package-lock.json", object{"packages": object{"": object{"dependencies": object{"@opencode-ai/plugin": "1"}}}})
+		if err := os.Mkdir(filepath.Join(l.home, ".config/opencode/node_modules"), 0o700); err != nil {
+			t.Fatal(err)
+		}
 		return []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1"}
 	},
 }
