@@ -59,6 +59,13 @@ func TestTurn_Tools(t *testing.T) {
 	if a := k.fold.About(); a.Open != 0 || k.count("tool_call_update", `"rawOutput":{"output":"made"}`) != 1 {
 		t.Errorf("%+v, %+v", a, k.events)
 	}
+	piece := func(text string) string {
+		return told(`"sessionUpdate":"tool_call_update","toolCallId":"e","_meta":{"terminal_output_delta":{"data":"` + text + `"}}`)
+	}
+	k.hears(piece("one "), piece("two"), told(`"sessionUpdate":"tool_call_update","toolCallId":"e","status":"completed"`))
+	if k.count("tool_call_update", `"rawOutput":{"output":"one two"}`) != 1 {
+		t.Errorf("%+v", k.events)
+	}
 	k.hears(told(`"sessionUpdate":"tool_call","toolCallId":"d","status":"pending"`), answerTo("prompt", `{"stopReason":"end_turn"}`))
 	if a := k.fold.About(); a.Open != 0 || k.count("tool_call_update", `"status":"failed"`) != 1 {
 		t.Errorf("%+v", a)

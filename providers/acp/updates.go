@@ -194,6 +194,7 @@ type open struct {
 	Kind    string   `json:"kind,omitempty"`
 	Command string   `json:"command,omitempty"`
 	Paths   []string `json:"paths,omitempty"`
+	Output  string   `json:"output,omitempty"` // the end of what came out of it, where that comes in pieces
 }
 
 // tool tells of a tool call. One that was not told of before is.
@@ -213,7 +214,7 @@ func (f *fold) tool(u update, fields map[string]json.RawMessage) {
 		}
 	}
 	o.learn(u)
-	if out := u.output(); u.RawOutput == nil && out != "" && (ended(u.Status) || u.Meta.Delta.Data != "") {
+	if out := o.output(u); u.RawOutput == nil && out != "" && ended(u.Status) {
 		fields["rawOutput"] = wire.Encode(map[string]string{"output": out})
 	}
 	f.Tell(u.SessionUpdate, fields)
@@ -224,10 +225,13 @@ func (f *fold) tool(u update, fields map[string]json.RawMessage) {
 
 func ended(status string) bool { return status == "completed" || status == "failed" }
 
-// output is what came out of a tool, where it is not said in the field for it.
-func (u update) output() string {
-	if u.Meta.Delta.Data != "" {
-		return u.Meta.Delta.Data
+// output is what came out of a tool, where it is not said in the field for it: in pieces, or as what is shown of it.
+func (o *open) output(u update) string {
+	if o != nil && u.Meta.Delta.Data != "" {
+		o.Output = wire.Tail(o.Output+u.Meta.Delta.Data, wire.KeptLimit)
+	}
+	if o != nil && o.Output != "" {
+		return o.Output
 	}
 	var content []struct{ Content json.RawMessage }
 	_ = json.Unmarshal(u.Content, &content)

@@ -37,9 +37,9 @@ type guest struct {
 // guests are all that the suite is run on.
 var guests = []guest{claudeCode, geminiCLI, claudeACP, codexACP}
 
-// OpenCode takes half a minute for a cell where others take five seconds: what is tried of it is what differs most between agents.
+// OpenCode takes half a minute for a cell where others take five seconds: little is tried of it.
 func TestOpenCode(t *testing.T) {
-	providertest.Try(t, openCode.subject(t), "answer", "tool", "allow", "deny", "interrupt in a tool", "cold", "killed in a tool")
+	providertest.Try(t, openCode.subject(t), "answer", "allow")
 }
 
 // Fake settings of a model's server, at the address of ours.
