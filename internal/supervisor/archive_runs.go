@@ -13,10 +13,15 @@ import (
 	"github.com/pintle/pintle/state/journal"
 )
 
-// runsOf are the executions of the errand's session.
+// runsOf are the executions of the errand's session, each once: its runs as they came, and what else was sent to it.
 func (s *Supervisor) runsOf(e record.Errand) []string {
 	sess, err := state.Read[record.Session](s.dir, record.SessionFile(e.Session))
-	runs := append(slices.Clone(sess.Runs), s.sent(sess)...)
+	runs := slices.Clone(sess.Runs)
+	for _, folder := range s.sent(sess) {
+		if !slices.Contains(runs, folder) {
+			runs = append(runs, folder)
+		}
+	}
 	if len(runs) == 0 && e.Session != "" && e.Folder == "" || err == nil && len(runs) == 0 {
 		runs = s.scan(e.Session) // of before sessions knew theirs, or of one that is not there before its worktree is
 	}
