@@ -50,6 +50,11 @@ type Program struct {
 	More  []string `json:"more,omitempty"`
 }
 
+// Equal reports whether both start the same.
+func (p Program) Equal(q Program) bool {
+	return p.Path == q.Path && p.Kind == q.Kind && slices.Equal(p.Words, q.Words) && slices.Equal(p.More, q.More)
+}
+
 // Opening says which session's conversation is to stand.
 type Opening struct {
 	Session string `json:"session"`

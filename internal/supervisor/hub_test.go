@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/shim"
 )
 
@@ -204,7 +205,7 @@ func TestShareEndIsEverybodys(t *testing.T) {
 
 // A process serves what would start an equal one. The directory matters where the conversation does not state its own.
 func TestShareFits(t *testing.T) {
-	has := offer{controller: "local", provider: "codex", program: "/bin/codex", args: []string{"-c"}, umask: 18, vars: map[string]string{"A": "1"}}
+	has := offer{controller: "local", provider: "codex", program: record.Program{Path: "/bin/codex"}, args: []string{"-c"}, umask: 18, vars: map[string]string{"A": "1"}}
 	tests := map[string]struct {
 		change func(*offer)
 		want   bool
@@ -212,7 +213,10 @@ func TestShareFits(t *testing.T) {
 		"equal":           {func(*offer) {}, true},
 		"controller":      {func(o *offer) { o.controller = "grant" }, false},
 		"provider":        {func(o *offer) { o.provider = "other" }, false},
-		"program":         {func(o *offer) { o.program = "/opt/codex" }, false},
+		"program":         {func(o *offer) { o.program.Path = "/opt/codex" }, false},
+		"kind":            {func(o *offer) { o.program.Kind = "acp" }, false},
+		"its words":       {func(o *offer) { o.program.Words = []string{"-x"} }, false},
+		"more words":      {func(o *offer) { o.program.More = []string{"-x"} }, false},
 		"args":            {func(o *offer) { o.args = nil }, false},
 		"options":         {func(o *offer) { o.options = map[string]string{"a": "b"} }, false},
 		"umask":           {func(o *offer) { o.umask = 63 }, false},

@@ -214,7 +214,7 @@ func (k *keeper) asked(a ask) (given bool) {
 func (k *keeper) differs(next *run, env environ.Environment) string {
 	was, is := k.r.spec, next.spec
 	fields := made(was.Payload).Differing(made(is.Payload))
-	if was.Path != is.Path {
+	if !was.Program.Equal(is.Program) {
 		fields = append(fields, "program")
 	}
 	if (was.Policy == nil) != (is.Policy == nil) {

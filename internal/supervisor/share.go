@@ -22,11 +22,12 @@ import (
 // offer is what makes two processes of an agent equal, so that one can serve in the other's place. The environment is
 // compared in memory and is on no record.
 type offer struct {
-	controller, provider, program string
-	args                          []string
-	options                       map[string]string
-	umask                         int
-	vars                          map[string]string
+	controller, provider string
+	program              record.Program
+	args                 []string
+	options              map[string]string
+	umask                int
+	vars                 map[string]string
 	// dir is the directory in which the process must have been started, "" if any will do: the conversation states its own.
 	dir string
 }
@@ -35,9 +36,10 @@ type offer struct {
 func (r *run) offered(env environ.Environment) *offer {
 	p := r.spec.Payload
 	o := &offer{
-		controller: r.spec.Controller, provider: p.Provider, program: r.program(), args: p.AgentArgs, options: p.Options,
+		controller: r.spec.Controller, provider: p.Provider, program: r.spec.Program, args: p.AgentArgs, options: p.Options,
 		umask: r.spec.Environment.Umask, vars: theirs(env.Vars),
 	}
+	o.program.Path = r.program()
 	if !r.provider().Roams(providers.Order{Cwd: r.st.Cwd, Approve: p.Approve}) {
 		o.dir = r.st.Cwd
 	}
@@ -47,7 +49,7 @@ func (r *run) offered(env environ.Environment) *offer {
 // fits reports whether a process that was started in cwd for this can serve what is wanted. s.mu is held.
 func (h *hub) fits(want *offer) bool {
 	has := h.offer
-	return has != nil && has.controller == want.controller && has.provider == want.provider && has.program == want.program &&
+	return has != nil && has.controller == want.controller && has.provider == want.provider && has.program.Equal(want.program) &&
 		slices.Equal(has.args, want.args) && maps.Equal(has.options, want.options) && has.umask == want.umask &&
 		maps.Equal(has.vars, want.vars) && (want.dir == "" || want.dir == h.cwd)
 }
