@@ -13,6 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/pintle/pintle/internal/config"
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/providers/claude"
 	"github.com/pintle/pintle/providers/codex"
@@ -29,17 +30,13 @@ func (v *agentsVerb) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	var all []agent
-	for _, name := range append(builtIn(), slices.Sorted(maps.Keys(cfg.Agents))...) {
-		g, err := a.agent(cfg, name)
-		if err != nil {
-			return err
-		}
-		if !slices.ContainsFunc(all, func(o agent) bool { return o.name == g.name }) {
-			all = append(all, g)
+	names := builtIn()
+	for _, name := range slices.Sorted(maps.Keys(cfg.Agents)) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
-	list := a.findAll(all)
+	list := a.findAll(cfg, names)
 	if v.JSON {
 		a.print(list)
 		return nil
@@ -68,19 +65,25 @@ func builtIn() (names []string) {
 }
 
 // findAll looks for all of them at once: some take seconds to say their version.
-func (a *app) findAll(all []agent) []api.Provider {
-	list := make([]api.Provider, len(all))
+func (a *app) findAll(cfg config.Config, names []string) []api.Provider {
+	list := make([]api.Provider, len(names))
 	var asked sync.WaitGroup
-	for i, g := range all {
-		asked.Go(func() { list[i] = a.find(g) })
+	for i, name := range names {
+		asked.Go(func() { list[i] = a.find(cfg, name) })
 	}
 	asked.Wait()
 	return list
 }
 
-// find looks for an agent as an order would, asks it for its version, and looks for signs that somebody has signed in.
-func (a *app) find(g agent) api.Provider {
-	p := api.Provider{Name: g.name}
+// find looks for an agent as an order would, asks it for its version, and looks for signs that somebody has signed in. What
+// the configuration says wrongly of one is told of that one.
+func (a *app) find(cfg config.Config, name string) api.Provider {
+	p := api.Provider{Name: name}
+	g, err := a.agent(cfg, name)
+	if err != nil {
+		p.Reason = err.Error()
+		return p
+	}
 	if g.Provider.Name == command.Name {
 		p.Enabled, p.Version = true, Version
 		return p

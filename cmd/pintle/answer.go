@@ -49,7 +49,7 @@ func (v *answered) give(a *app, decision string, always bool) error {
 		case v.JSON:
 			a.print(done)
 		default:
-			a.say("%s %s", verdict(decision, ""), subject(open, done.Permission))
+			a.say("%s %s", verdict(api.Answered{Decision: decision}), subject(open, done.Permission))
 		}
 		return nil
 	})
@@ -110,7 +110,7 @@ func winner(err error) (w api.Answered, ok bool) {
 // beaten says whose answer counts (R11).
 func beaten(w api.Answered, err error) error {
 	when := fmt.Sprintf("at %s (%s ago)", w.At.Local().Format(time.DateTime), age(w.At))
-	e := api.E(api.CodeResolved, "%s was %s %s", w.Permission, verdict(w.Decision, w.By), when)
+	e := api.E(api.CodeResolved, "%s was %s %s", w.Permission, verdict(api.Answered{Decision: w.Decision, By: w.By}), when)
 	if w.Decision == "lapsed" {
 		e = api.E(api.CodeResolved, "%s lapsed %s: the agent asks for it no more", w.Permission, when)
 	}

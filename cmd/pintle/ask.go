@@ -67,7 +67,7 @@ func (k *asker) settle(r api.Answered) {
 	}
 	if i == 0 && k.stands {
 		k.withdraw()
-		k.f.a.say("%s", verdict(r.Decision, r.By))
+		k.f.a.say("%s", verdict(r))
 	}
 	k.open = slices.Delete(k.open, i, i+1)
 }

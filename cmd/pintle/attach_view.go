@@ -75,7 +75,7 @@ func (v *view) line(e journal.Event) string {
 	case "permission_resolved":
 		r, err := resolved(e)
 		if err == nil {
-			return "-- " + verdict(r.Decision, r.By)
+			return "-- " + verdict(r)
 		}
 	case "lease_changed":
 		return v.leased(e)

@@ -37,13 +37,16 @@ func resolved(e journal.Event) (r api.Answered, err error) {
 }
 
 // verdict says in a few words what became of what was asked for.
-func verdict(decision, by string) string {
-	word := map[string]string{"allow": "allowed", "deny": "denied", "fail": "refused", "lapsed": "lapsed"}[decision]
-	word = cmp.Or(word, decision)
-	if by == "" || decision == "lapsed" {
-		return word
+func verdict(a api.Answered) string {
+	word := map[string]string{"allow": "allowed", "deny": "denied", "fail": "refused", "lapsed": "lapsed"}[a.Decision]
+	word = cmp.Or(word, a.Decision)
+	if a.By != "" && a.Decision != "lapsed" {
+		word += " by " + a.By
 	}
-	return word + " by " + by
+	if a.Reason != "" {
+		word += ": " + clip(a.Reason)
+	}
+	return word
 }
 
 // asks says what an agent asks for in a line; what is very long is cut, and says so.

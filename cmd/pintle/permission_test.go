@@ -46,9 +46,13 @@ func TestVerdict(t *testing.T) {
 		"allowed by ann": {"allow", "ann"}, "denied": {"deny", ""}, "refused by unattended": {"fail", "unattended"},
 		"lapsed": {"lapsed", "supervisor"}, "other by ann": {"other", "ann"},
 	} {
-		if got := verdict(given[0], given[1]); got != want {
+		if got := verdict(api.Answered{Decision: given[0], By: given[1]}); got != want {
 			t.Errorf("%v: %q, want %q", given, got, want)
 		}
+	}
+	a := api.Answered{Decision: "deny", By: "rules.toml:2", Reason: "I do that myself"}
+	if got, want := verdict(a), "denied by rules.toml:2: I do that myself"; got != want {
+		t.Errorf("with a reason: %q, want %q", got, want)
 	}
 }
 

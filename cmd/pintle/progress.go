@@ -107,7 +107,7 @@ func (f *follower) moved(e journal.Event) error {
 		if err != nil {
 			return err
 		}
-		f.tell("%s", verdict(r.Decision, r.By))
+		f.tell("%s", verdict(r))
 		f.ask.settle(r)
 	}
 	line := news(e)

@@ -32,7 +32,7 @@ type Rule struct {
 	// Path is a pattern of files: relative to where the agent works, absolute, or below ~. ** is any number of directories; as
 	// the first it begins at the root. A pattern holds for all that is in a directory for which it holds.
 	Path string `json:"path,omitempty"`
-	// Reason is told to who is refused.
+	// Reason of a rule that denies is told with the refusal: in the journal, and to who looks on.
 	Reason string `json:"reason,omitempty"`
 	// From is where the rule stands, as in "policy.toml:3".
 	From string `json:"from,omitempty"`

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/pintle/pintle/internal/record"
@@ -276,10 +278,13 @@ func (s *Supervisor) recoverRun(ctx context.Context, folder string, c api.Recove
 	return s.look(folder)
 }
 
+// providers are the agents that can be named without a program of one's own, by name.
 func (s *Supervisor) providers() []api.Provider {
 	list := []api.Provider{}
-	for name := range s.o.Providers {
-		list = append(list, api.Provider{Name: name, Enabled: true})
+	for _, name := range slices.Sorted(maps.Keys(s.o.Providers)) {
+		if p := s.o.Providers[name]; p.Program != "" || p.Launch == nil {
+			list = append(list, api.Provider{Name: name, Enabled: true})
+		}
 	}
 	return list
 }

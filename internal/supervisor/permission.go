@@ -86,7 +86,7 @@ func (r *run) permissions() error {
 		d = providers.Deny
 	}
 	for _, p := range pending {
-		if _, err := r.answer(p.ID, d, "unattended", ""); err != nil {
+		if _, err := r.answer(api.Answered{Permission: p.ID, Decision: string(d), By: "unattended"}); err != nil {
 			return err
 		}
 	}
@@ -169,11 +169,13 @@ func (r *run) waitApproval(pending []providers.Permission) {
 }
 
 // answer has an answer count. It is on record before the agent hears it, and the record decides (R11).
-func (r *run) answer(permission string, d providers.Decision, by, operation string) (api.Answered, error) {
-	a := api.Answered{Permission: permission, Execution: r.st.ID, Decision: string(d), By: by, At: time.Now().UTC(), Operation: operation}
-	data := map[string]any{"permission": permission, "decision": d, "by": by}
-	if operation != "" {
-		data["operation"] = operation
+func (r *run) answer(a api.Answered) (api.Answered, error) {
+	a.Execution, a.At = r.st.ID, time.Now().UTC()
+	data := map[string]any{"permission": a.Permission, "decision": a.Decision, "by": a.By}
+	for key, value := range map[string]string{"operation": a.Operation, "reason": a.Reason} {
+		if value != "" {
+			data[key] = value
+		}
 	}
 	e := event("permission_resolved", data)
 	e.Time = a.At
@@ -182,7 +184,7 @@ func (r *run) answer(permission string, d providers.Decision, by, operation stri
 	}
 	crash.At("supervisor.answered")
 	r.resolved(a)
-	return a, r.tellAgent(permission, d)
+	return a, r.tellAgent(a.Permission, providers.Decision(a.Decision))
 }
 
 // tellAgent has the agent hear an answer.
@@ -226,7 +228,7 @@ func (r *run) hearAnswer(q question) error {
 		}
 		crash.At("supervisor.always")
 	}
-	a, err := r.answer(q.permission, q.decision, q.by, q.operation)
+	a, err := r.answer(api.Answered{Permission: q.permission, Decision: string(q.decision), By: q.by, Operation: q.operation})
 	if err == nil {
 		err = r.showPending(r.rt.about().Pending)
 	}

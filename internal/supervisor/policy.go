@@ -91,7 +91,8 @@ func (r *run) ruled() error {
 			r.unruled[p.ID] = true
 			continue
 		}
-		if _, err := r.answer(p.ID, providers.Decision(d.Verdict), d.By, ""); err != nil {
+		a := api.Answered{Permission: p.ID, Decision: string(d.Verdict), By: d.By, Reason: d.Reason}
+		if _, err := r.answer(a); err != nil {
 			return err
 		}
 	}

@@ -130,6 +130,7 @@ type Answered struct {
 	By         string    `json:"by"`
 	At         time.Time `json:"at"`
 	Operation  string    `json:"operation,omitempty"` // by which it was given
+	Reason     string    `json:"reason,omitempty"`    // of the rule that denied it
 }
 
 // Permission is what an agent asks for and nobody has answered.
