@@ -22,7 +22,7 @@ func TestACP_Record(t *testing.T) {
 	if !*update {
 		return // what it does the suite does too
 	}
-	for _, g := range guests {
+	for _, g := range []guest{openCode, geminiCLI, claudeACP, codexACP} {
 		t.Run(g.agent, func(t *testing.T) {
 			t.Parallel()
 			h := g.house(t)
@@ -40,7 +40,7 @@ func TestACP_Record(t *testing.T) {
 			run("tool", "shell: echo made", 0, "--approve", "all")
 			run("thought", "reason: let me see", 0)
 			run("denied", ask, 5, "--approve", "edits")
-			run("failed", "http: 400", 1)
+			run("failed", "http: 400"+g.again, 1)
 			if r := h.pintle("", "run", "--id", "asked", "-a", h.agent, "--approve", "edits", "--unattended", "park", "--", ask); r.Code != 15 {
 				t.Errorf("%+v", r)
 			}
