@@ -48,6 +48,6 @@ func TestFold(t *testing.T) {
 // All agents' transcripts are given to one whose ways are of every kind.
 func FuzzFold(f *testing.F) {
 	odd := agents[1]
-	odd.errorsAreSaid = true
+	odd.errorsAreSaid, odd.steers = true, true
 	providertest.Fuzz(f, provider(&odd), spoken(f))
 }

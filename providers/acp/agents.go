@@ -30,6 +30,8 @@ type agent struct {
 	aside    func(env map[string]string, conversation string) *providers.Aside
 	// replaysLate says that it tells what was in a session that it loads behind its answer, and then which commands there are.
 	replaysLate bool
+	// steers says that it may have _session/steering, an extension of the protocol.
+	steers bool
 	// errorsAreSaid says that it tells errors of the model's as messages without an id, and ends their turns as if all were well.
 	errorsAreSaid bool
 
@@ -69,7 +71,7 @@ var agents = []agent{
 		},
 	},
 	{
-		name: "claude-acp", program: "claude-agent-acp", title: "Claude Agent (ACP)",
+		name: "claude-acp", program: "claude-agent-acp", title: "Claude Agent (ACP)", steers: true,
 		environment: []string{"ANTHROPIC_*", "CLAUDE_*", "DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER", "DISABLE_ERROR_REPORTING", "IS_SANDBOX"},
 		// By itself it is in the mode "auto", in which a model decides in the user's place. What is allowed at once needs no mode.
 		modes:   map[string]string{"none": "default", "reads": "default", "edits": "default", "all": "default"},
@@ -81,7 +83,7 @@ var agents = []agent{
 		},
 	},
 	{
-		name: "codex-acp", program: "codex-acp", title: "Codex (ACP)", environment: []string{"CODEX_*", "OPENAI_*"},
+		name: "codex-acp", program: "codex-acp", title: "Codex (ACP)", steers: true, environment: []string{"CODEX_*", "OPENAI_*"},
 		modes: map[string]string{"none": "read-only", "reads": "read-only", "edits": "workspace-write", "all": "agent-full-access"},
 		unasked: map[string][]string{
 			"": everything, "none": inSandbox, "reads": inSandbox, "edits": append([]string{"edit", "delete", "move"}, inSandbox...), "all": everything,

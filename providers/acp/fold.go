@@ -17,6 +17,7 @@ type state struct {
 	Waiting string          `json:"waiting,omitempty"` // for the answer to which of our requests
 	Greeted bool            `json:"greeted,omitempty"`
 	Resumes bool            `json:"resumes,omitempty"` // it can go on without telling all that was
+	Takes   bool            `json:"takes,omitempty"`   // it takes messages into a turn that runs
 	Version string          `json:"version,omitempty"`
 	Model   string          `json:"model,omitempty"`
 	Session string          `json:"session,omitempty"` // once it stands
@@ -31,6 +32,7 @@ type state struct {
 
 	Items   []open    `json:"items,omitempty"`
 	Pending []pending `json:"pending,omitempty"`
+	Steers  []steer   `json:"steers,omitempty"`
 	Asked   int       `json:"asked,omitempty"` // so many permissions, so that each has a name of its own
 	Log     string    `json:"log,omitempty"`   // the end of standard error
 }
@@ -93,13 +95,19 @@ func (f *fold) About() providers.About {
 	for _, p := range f.Pending {
 		a.Pending = append(a.Pending, p.Permission)
 	}
+	for _, s := range f.Steers {
+		a.Steered = append(a.Steered, s.Steered)
+	}
 	return a
 }
 
 // end is the turn's end; what was refused for want of somebody to ask comes before how the turn went.
 func (f *fold) end() *providers.End {
-	if f.End != nil && f.Denied != "" {
+	switch {
+	case f.End != nil && f.Denied != "":
 		return &providers.End{Outcome: session.Denied, Message: f.Denied}
+	case f.unanswered():
+		return nil
 	}
 	return f.End
 }
@@ -148,6 +156,10 @@ func (f *fold) await(what, method string, params any) {
 
 // answered goes on with what the answer to one of our requests allows.
 func (f *fold) answered(id string, result json.RawMessage) {
+	if s := f.steering(id); s != nil {
+		s.taken(result)
+		return
+	}
 	if id == "" || id != f.Waiting {
 		return
 	}
@@ -172,4 +184,5 @@ func (f *fold) finish(outcome session.Outcome, code, message string) {
 	f.End = &providers.End{Outcome: outcome, Code: code, Message: wire.Clip(message, wire.WordsLimit)}
 	f.lapse()
 	f.settle()
+	f.unsteered(outcome == session.Completed && !f.Stop)
 }

@@ -64,13 +64,14 @@ func (f *fold) greeted(result json.RawMessage) {
 			LoadSession         bool
 			SessionCapabilities struct{ Resume json.RawMessage }
 		}
+		Meta struct{ Steering struct{ Supported bool } } `json:"_meta"`
 	}
 	_ = json.Unmarshal(result, &r)
 	if r.ProtocolVersion != 1 {
 		f.finish(session.Failed, "protocol", fmt.Sprintf("%s speaks version %d of the protocol, and not the first", f.agent.title, r.ProtocolVersion))
 		return
 	}
-	f.Greeted, f.Version = true, wire.Clip(r.AgentInfo.Version, wire.IDLimit)
+	f.Greeted, f.Takes, f.Version = true, r.Meta.Steering.Supported, wire.Clip(r.AgentInfo.Version, wire.IDLimit)
 	caps := r.AgentCapabilities
 	f.Resumes = len(caps.SessionCapabilities.Resume) > 0 && string(caps.SessionCapabilities.Resume) != "null"
 	if !f.Resumes && !caps.LoadSession && f.Order.Conversation != "" && !f.Order.Lost {
@@ -297,6 +298,10 @@ func (f *fold) chosen(result json.RawMessage) {
 
 // refused is an error in answer to one of our requests.
 func (f *fold) refused(id string, e rpcError) {
+	if s := f.steering(id); s != nil {
+		s.refuse(e.words())
+		return
+	}
 	if id == "" || id != f.Waiting {
 		return
 	}

@@ -21,11 +21,13 @@ func (f *fold) prompt() {
 		return
 	}
 	f.Prompt, f.Slash = f.Next(), strings.HasPrefix(f.Order.Prompt, "/")
-	f.await("prompt", "session/prompt", map[string]any{
-		"sessionId": f.Session, "prompt": []any{map[string]string{"type": "text", "text": f.Order.Prompt}},
-	})
+	f.await("prompt", "session/prompt", map[string]any{"sessionId": f.Session, "prompt": prompt(f.Order.Prompt)})
 	f.Order.Prompt = "" // it may be long, and is not needed again
+	f.steer()
 }
+
+// prompt is a text as agents take it.
+func prompt(words string) []text { return []text{{"text", words}} }
 
 // Interrupt cancels the turn. Before the prompt was given it is remembered.
 func (f *fold) Interrupt() []providers.Frame {
@@ -48,9 +50,6 @@ func (f *fold) cancel() {
 		f.reply(p, nil)
 	}
 }
-
-// Steer is not in the protocol.
-func (f *fold) Steer(string, string) ([]providers.Frame, bool) { return nil, false }
 
 // counts are tokens as agents tell them. Those of inputs that were cached are counted apart.
 type counts struct {

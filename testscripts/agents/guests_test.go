@@ -84,7 +84,7 @@ var geminiCLI = guest{
 }
 
 var claudeACP = guest{
-	agent: "claude-acp", title: "Claude Agent (ACP)", pkg: "@agentclientprotocol/claude-agent-acp",
+	agent: "claude-acp", title: "Claude Agent (ACP)", steers: true, pkg: "@agentclientprotocol/claude-agent-acp",
 	program: "@agentclientprotocol/claude-agent-acp/dist/index.js", model: "default", own: []string{".claude/settings.json"},
 	cannot:  map[string]string{"plan": "this version keeps none"},
 	forgets: "a prompt whose answer broke off may be missing in the conversation that goes on",
@@ -119,7 +119,7 @@ func claudeVars(l *lab) []string {
 }
 
 var codexACP = guest{
-	agent: "codex-acp", title: "Codex (ACP)", pkg: "@agentclientprotocol/codex-acp", program: "@agentclientprotocol/codex-acp/dist/index.js",
+	agent: "codex-acp", title: "Codex (ACP)", steers: true, pkg: "@agentclientprotocol/codex-acp", program: "@agentclientprotocol/codex-acp/dist/index.js",
 	model: "gpt-5.5", own: []string{".codex/*.toml"}, ask: "shell-escalated: ",
 	forgets: "a prompt whose turn was cut off may be missing in the conversation that goes on",
 	quits:   "refused, it ends its turn, and the run is denied (5)",
