@@ -70,17 +70,35 @@ func (c chat) play(a *answer, st step) {
 		c.refuse(a, http.StatusBadRequest, "context_length_exceeded", "This model's maximum context length is 100000 tokens.")
 	case st.kind == hangHeaders:
 		a.hang()
+	case !c.Stream && st.kind == fail:
+		c.refuse(a, http.StatusInternalServerError, st.name, st.text)
 	case !c.Stream:
-		message := object{"role": "assistant", "content": st.text}
-		a.plain(http.StatusOK, object{
-			"id": a.id("chatcmpl"), "object": "chat.completion", "created": 1, "model": c.Model, "usage": chatUsage(st),
-			"choices": []object{{"index": 0, "message": message, "finish_reason": "stop"}},
-		})
+		a.unbroken(st)
+		a.plain(http.StatusOK, c.whole(a, c.tools().can(st)))
 	default:
 		s := &chatStream{sse: a.stream(), id: a.id("chatcmpl"), model: c.Model}
 		s.delta(object{"role": "assistant", "content": ""})
-		s.play(a, c.tools(), st)
+		s.play(c.tools().can(st), c.tools())
 	}
+}
+
+// whole is an answer that comes at once.
+func (c chat) whole(a *answer, st step) object {
+	message, reason := object{"role": "assistant", "content": st.text}, "stop"
+	if st.kind == incomplete {
+		message["content"], reason = "", st.reasonOf("length", "content_filter")
+	}
+	if calls := c.tools().calls(st); len(calls) > 0 {
+		message, reason = object{"role": "assistant", "content": nil, "tool_calls": []object{chatCall(a, calls[0], calls[0].args)}}, "tool_calls"
+	}
+	return object{
+		"id": a.id("chatcmpl"), "object": "chat.completion", "created": 1, "model": c.Model, "usage": chatUsage(st),
+		"choices": []object{{"index": 0, "message": message, "finish_reason": reason}},
+	}
+}
+
+func chatCall(a *answer, c toolCall, args string) object {
+	return object{"index": 0, "id": a.id("call"), "type": "function", "function": object{"name": c.name, "arguments": args}}
 }
 
 func chatUsage(st step) object {
@@ -96,23 +114,22 @@ type chatStream struct {
 	id, model string
 }
 
-func (s *chatStream) play(a *answer, t tools, st step) {
+func (s *chatStream) play(st step, t tools) {
 	switch st.kind {
 	case hangBody:
 		s.hang()
 	case fail:
 		s.data(object{"error": object{"message": st.text, "type": st.name, "code": st.name}})
 	case incomplete:
-		s.end(st, st.text)
+		s.end(st, st.reasonOf("length", "content_filter"))
 	case say:
 		s.think(st)
 		s.parts(st, func(part string) { s.delta(object{"content": part}) })
 		s.end(st, "stop")
 	default:
-		name, args := t.call(st)
-		call := object{"index": 0, "id": a.id("call"), "type": "function", "function": object{"name": name, "arguments": ""}}
-		s.delta(object{"tool_calls": []object{call}})
-		s.delta(object{"tool_calls": []object{{"index": 0, "function": object{"arguments": args}}}})
+		c := t.calls(st)[0]
+		s.delta(object{"tool_calls": []object{chatCall(s.answer, c, "")}})
+		s.delta(object{"tool_calls": []object{{"index": 0, "function": object{"arguments": c.args}}}})
 		s.end(st, "tool_calls")
 	}
 }

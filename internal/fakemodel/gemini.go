@@ -103,16 +103,31 @@ func (g gemini) play(a *answer, st step) {
 		g.refuse(a, http.StatusBadRequest, "", "The input token count (2000000) exceeds the maximum number of tokens allowed (1048576).")
 	case st.kind == hangHeaders:
 		a.hang()
+	case !g.stream && st.kind == fail:
+		g.refuse(a, http.StatusInternalServerError, st.name, st.text)
 	case !g.stream:
-		text := st.text
-		if len(g.Config.Schema) > 0 { // a router, which wants a number
-			text = `{"complexity_reasoning":"x","complexity_score":1,"reasoning":"x","model_choice":"flash"}`
-		}
-		a.plain(http.StatusOK, g.chunk(st, "STOP", object{"text": text}))
+		a.unbroken(st)
+		a.plain(http.StatusOK, g.whole(g.tools().can(st)))
 	default:
-		s := a.stream()
-		g.tell(s, st)
+		g.tell(a.stream(), g.tools().can(st))
 	}
+}
+
+// whole is an answer that comes at once.
+func (g gemini) whole(st step) object {
+	switch calls := g.tools().calls(st); {
+	case len(g.Config.Schema) > 0: // a router's, which wants a number
+		st.text = `{"complexity_reasoning":"x","complexity_score":1,"reasoning":"x","model_choice":"flash"}`
+	case st.kind == incomplete:
+		return g.chunk(st, st.reasonOf("MAX_TOKENS", "SAFETY"))
+	case len(calls) > 0:
+		return g.chunk(st, "STOP", geminiCall(calls[0]))
+	}
+	return g.chunk(st, "STOP", object{"text": st.text})
+}
+
+func geminiCall(c toolCall) object {
+	return object{"functionCall": object{"name": c.name, "args": json.RawMessage(c.args)}}
 }
 
 func (g gemini) tell(s sse, st step) {
@@ -123,14 +138,13 @@ func (g gemini) tell(s sse, st step) {
 	case fail:
 		s.data(object{"error": object{"code": 500, "message": st.text, "status": st.name}})
 	case incomplete:
-		s.data(g.chunk(st, st.text))
+		s.data(g.chunk(st, st.reasonOf("MAX_TOKENS", "SAFETY")))
 	case say:
 		g.think(s, st)
 		s.parts(st, func(part string) { s.data(g.chunk(st, "", object{"text": part})) })
 		g.end(s, st)
 	default:
-		name, args := g.tools().call(st)
-		s.data(g.chunk(st, "", object{"functionCall": object{"name": name, "args": json.RawMessage(args)}}))
+		s.data(g.chunk(st, "", geminiCall(g.tools().calls(st)[0])))
 		g.end(s, st)
 	}
 }

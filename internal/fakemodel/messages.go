@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 )
 
 // This file is Anthropic's Messages API, as much of it as Claude Code uses: one POST a step, answered by a stream of
@@ -83,7 +84,23 @@ func (m messages) tools() tools {
 	for _, tool := range m.Tools {
 		t.offer(tool.Name, tool.Schema)
 	}
+	for _, message := range m.Messages {
+		offerDeferred(t, message.Content.text())
+	}
 	return t
+}
+
+// offerDeferred notes the tools whose schemas Claude Code keeps back: it tells their names, each on a line behind such a sentence, and
+// takes calls of them all the same.
+func offerDeferred(t tools, text string) {
+	_, told, ok := strings.Cut(text, "The following deferred tools are now available")
+	if !ok {
+		return
+	}
+	list, _, _ := strings.Cut(told, "\n\n")
+	for _, name := range strings.Split(list, "\n")[1:] {
+		t.offer(name, nil)
+	}
 }
 
 // messagesErrors are the API's names of errors by their status.
@@ -103,17 +120,36 @@ func (m messages) play(a *answer, st step) {
 		a.status(st, m.refuse)
 	case st.tooLong():
 		m.refuse(a, http.StatusBadRequest, "", "prompt is too long: 250000 tokens > 200000 maximum")
+	case !m.Stream && st.kind == fail:
+		m.refuse(a, http.StatusInternalServerError, st.name, st.text)
 	case st.kind == hangHeaders:
 		a.hang()
-	case !m.Stream && st.cut != never:
-		a.cut() // it asks so when a stream broke off
-	case !m.Stream:
-		a.plain(http.StatusOK, m.message(a, st, []object{{"type": "text", "text": st.text}}, "end_turn"))
+	case !m.Stream: // it asks so when a stream broke off
+		a.unbroken(st)
+		a.plain(http.StatusOK, m.whole(a, m.tools().can(st)))
 	default:
 		s := &messagesStream{sse: a.stream()}
 		s.event("message_start", object{"message": m.message(a, st, []object{}, nil)})
-		s.play(m.tools(), st)
+		s.play(m, m.tools().can(st))
 	}
+}
+
+// whole is a message that comes at once.
+func (m messages) whole(a *answer, st step) object {
+	content, reason := []object{{"type": "text", "text": st.text}}, "end_turn"
+	if st.kind == incomplete {
+		content, reason = []object{}, st.reasonOf("max_tokens", "refusal")
+	}
+	for i, c := range m.tools().calls(st) {
+		content, reason = append(content[:i], m.call(a, c, json.RawMessage(c.args))), "tool_use"
+	}
+	message := m.message(a, st, content, reason)
+	_, message["usage"].(object)["output_tokens"] = st.used()
+	return message
+}
+
+func (messages) call(a *answer, c toolCall, input any) object {
+	return object{"type": "tool_use", "id": a.id("toolu"), "name": c.name, "input": input}
 }
 
 func (m messages) message(a *answer, st step, content []object, stop any) object {
@@ -130,23 +166,22 @@ type messagesStream struct {
 	blocks int // sent so far
 }
 
-func (s *messagesStream) play(t tools, st step) {
+func (s *messagesStream) play(m messages, st step) {
 	switch st.kind {
 	case hangBody:
 		s.hang()
 	case fail:
 		s.event("error", object{"error": object{"type": st.name, "message": st.text}})
 	case incomplete:
-		s.end(st, st.text)
+		s.end(st, st.reasonOf("max_tokens", "refusal"))
 	case say:
 		s.think(st)
 		s.text(st)
 		s.end(st, "end_turn")
 	default:
-		name, args := t.call(st)
-		s.block(object{"type": "tool_use", "id": s.id("toolu"), "name": name, "input": object{}}, func() {
-			s.delta(object{"type": "input_json_delta", "partial_json": args})
-		})
+		for _, c := range m.tools().calls(st) {
+			s.block(m.call(s.answer, c, object{}), func() { s.delta(object{"type": "input_json_delta", "partial_json": c.args}) })
+		}
 		s.end(st, "tool_use")
 	}
 }

@@ -15,6 +15,7 @@ type responses struct {
 	Model  string          `json:"model"`
 	Stream bool            `json:"stream"`
 	Input  []responsesItem `json:"input"`
+	Tools  []object        `json:"tools"`
 	Thread string          `json:"prompt_cache_key"`
 }
 
@@ -70,7 +71,9 @@ func (r responses) question() question {
 			t.tool(string(item.Output))
 		}
 	}
-	return t.question(r.Model, r.Thread)
+	q := t.question(r.Model, r.Thread)
+	q.side = len(r.Tools) == 0 && !r.codeMode() && !strings.HasPrefix(q.prompt, compaction)
+	return q
 }
 
 // codeMode says that the model has one tool, which runs JavaScript, and the others are functions of that.
@@ -236,8 +239,12 @@ func (r responses) call(st step, id func(string) string) object {
 		name, args = "write_stdin", string(encode(object{"session_id": st.number, "chars": "", "yield_time_ms": yield}))
 	case patch:
 		name, free = "apply_patch", true
+	case write:
+		name, args, free = "apply_patch", adding(st.name), true
+	case read:
+		name, args = "exec_command", string(encode(object{"cmd": "cat '" + st.text + "'"}))
 	case plan:
-		name, args = "update_plan", string(encode(tools{}.todos("update_plan")))
+		name, args = "update_plan", string(encode(todos("update_plan")))
 	}
 	if r.codeMode() && st.kind != tool && st.kind != custom {
 		name, args, free = "exec", javascript(name, args, free), true

@@ -13,7 +13,7 @@ import (
 // ask posts a conversation of the given items, as JSON, and returns the reply.
 func ask(t *testing.T, s *Server, thread string, items ...string) *http.Response {
 	t.Helper()
-	body := `{"model":"m","stream":true,"prompt_cache_key":"from-body","input":[` + strings.Join(items, ",") + `]}`
+	body := `{"model":"m","stream":true,"tools":[{}],"prompt_cache_key":"from-body","input":[` + strings.Join(items, ",") + `]}`
 	r, err := http.NewRequestWithContext(t.Context(), "POST", s.URL()+"/responses", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)

@@ -87,6 +87,9 @@ func follow(output string) step {
 	return step{text: "tool said: " + output}
 }
 
+// compaction begins what Codex asks for when a conversation gets too long.
+const compaction = "You are performing a CONTEXT CHECKPOINT COMPACTION"
+
 // words are what a prompt may begin with, and what becomes of the rest of it. A suffix of the prompt says more
 // about a call: "##hang" never goes on once the tool has answered, "##drop" breaks the connection behind the call.
 var words = []struct {
@@ -97,7 +100,7 @@ var words = []struct {
 	{"sleep ", sleep},                      // SECONDS
 	{"shell:", run(false)},                 // COMMAND
 	{"shell-escalated:", run(true)},        // COMMAND
-	{"patch:", addFile},                    // PATH of a file to add, or a whole patch
+	{"patch:", addFile},                    // PATH of a file to add, or a whole patch, where the API has those
 	{"write:", writeFile},                  // PATH of a file, which will hold "hello"
 	{"read:", readFile},                    // PATH
 	{"plan", always(step{kind: plan})},
@@ -115,12 +118,12 @@ var words = []struct {
 	{"drop-late:", text(afterItem)},            // TEXT, all of which comes, and then no end
 	{"drop-late-once:", once(text(afterItem))}, // likewise; asked again it says TEXT and ends
 	{"fail:", failure},                         // CODE MESSAGE
-	{"incomplete:", reason},                    // REASON
+	{"incomplete:", reason},                    // REASON: max_output_tokens, content_filter or one of the API's own
 	{"usage:", usage},                          // N tokens in all
 	{"reason:", think},                         // TEXT of the thought; then it says "done"
 	{"custom:", call(custom, "\n")},            // NAME, newline, INPUT
 	{"tool:", call(tool, " ")},                 // NAME JSON, or NAMESPACE/NAME JSON
-	{"You are performing a CONTEXT CHECKPOINT COMPACTION", always(step{text: "a summary"})},
+	{compaction, always(step{text: "a summary"})},
 }
 
 // parse reads a prompt. One that begins with no word of the script is answered "ok".
@@ -191,14 +194,20 @@ func run(escalated bool) func(string) (script, error) {
 }
 
 func addFile(rest string) (script, error) {
+	st := step{kind: patch, text: rest}
 	if !strings.HasPrefix(rest, "*** Begin Patch") {
-		rest = "*** Begin Patch\n*** Add File: " + rest + "\n+hello\n*** End Patch"
+		st.name, st.text = rest, adding(rest)
 	}
-	return script{first: step{kind: patch, text: rest}}, nil
+	return script{first: st}, nil
+}
+
+// adding is the patch that adds a file which holds "hello".
+func adding(path string) string {
+	return "*** Begin Patch\n*** Add File: " + path + "\n+hello\n*** End Patch"
 }
 
 func writeFile(rest string) (script, error) {
-	return script{first: step{kind: write, name: rest, text: "hello\n"}}, nil
+	return script{first: step{kind: write, name: rest}}, nil
 }
 
 func readFile(rest string) (script, error) {

@@ -102,7 +102,7 @@ func (s *Server) routes() http.Handler {
 }
 
 // probes are what agents ask for and can do without.
-var probes = []string{"HEAD /{$}", "GET /{$}", "GET /v1/models", "POST /v1/messages/count_tokens", "GET /v1beta/models"}
+var probes = []string{"HEAD /{$}", "GET /{$}", "HEAD /api/hello", "GET /v1/models", "POST /v1/messages/count_tokens", "GET /v1beta/models"}
 
 // URL is the base of the API, as agents want it.
 func (s *Server) URL() string { return s.url }

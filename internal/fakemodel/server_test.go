@@ -30,7 +30,7 @@ func goes(t *testing.T, s *Server, cond func(requests []Request, answering int) 
 func begin(t *testing.T, s *Server, prompt string) (cancel func(), end <-chan error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	body := `{"stream":true,"input":[` + user(prompt) + `]}`
+	body := `{"stream":true,"tools":[{}],"input":[` + user(prompt) + `]}`
 	r, err := http.NewRequestWithContext(ctx, "POST", s.URL()+"/responses", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)

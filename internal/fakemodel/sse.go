@@ -57,6 +57,16 @@ func (st step) thought() (text string, whole bool) {
 	return firstWord(st.reasoning), false
 }
 
+// unbroken goes no further if a step is not to come whole: at once there is no part of an answer.
+func (a *answer) unbroken(st step) {
+	switch {
+	case st.kind == hangBody || st.silent:
+		a.hang()
+	case st.cut != never:
+		a.cut()
+	}
+}
+
 // plain answers at once with JSON.
 func (a *answer) plain(status int, v any) {
 	a.w.Header().Set("Content-Type", "application/json")

@@ -1,6 +1,7 @@
 package fakemodel
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"strings"
@@ -36,25 +37,59 @@ func (t tools) named(tool string, names ...string) string {
 	return names[0]
 }
 
-// call is the tool by which a step is taken, and what it is given as JSON. Without a fitting one there is none.
+// A toolCall is a tool with what it is given, as JSON.
+type toolCall struct{ name, args string }
+
+// calls are those by which a step is taken, of what is offered.
+func (t tools) calls(st step) []toolCall {
+	if st.kind == plan && t.has("TodoWrite", "TaskCreate") == "TaskCreate" {
+		return tasks
+	}
+	if name, args := t.call(st); name != "" {
+		return []toolCall{{name, args}}
+	}
+	return nil
+}
+
+// can is a step, or what is said instead if no tool is offered for it.
+func (t tools) can(st step) step {
+	switch st.kind {
+	case command, poll, patch, write, read, plan:
+		if len(t.calls(st)) == 0 {
+			return step{text: "no tool is offered for this"}
+		}
+	}
+	return st
+}
+
 func (t tools) call(st step) (name, args string) {
 	switch st.kind {
 	case tool, custom:
-		return st.name, st.text
+		return st.name, cmp.Or(st.text, "{}")
 	case command:
 		name = t.has("Bash", "bash", "run_shell_command", "exec_command", "shell_command", "shell")
 		return name, string(encode(t.shell(name, st)))
-	case write:
+	case write, patch:
+		if st.name == "" { // a whole patch
+			return "", ""
+		}
 		name = t.has("Write", "write", "write_file")
-		return name, string(encode(object{t.named(name, "file_path", "filePath", "path"): st.name, "content": st.text}))
+		return name, string(encode(object{t.named(name, "file_path", "filePath", "path"): st.name, "content": "hello\n"}))
 	case read:
 		name = t.has("Read", "read", "read_file")
 		return name, string(encode(object{t.named(name, "file_path", "filePath", "path", "absolute_path"): st.text}))
 	case plan:
 		name = t.has("TodoWrite", "todowrite", "write_todos", "update_plan")
-		return name, string(encode(t.todos(name)))
+		return name, string(encode(todos(name)))
 	}
 	return "", ""
+}
+
+// tasks make the plan of two steps by tools that make one each, and give it a number.
+var tasks = []toolCall{
+	{"TaskCreate", `{"subject":"one","description":"one","activeForm":"one"}`},
+	{"TaskCreate", `{"subject":"two","description":"two","activeForm":"two"}`},
+	{"TaskUpdate", `{"taskId":"1","status":"in_progress"}`},
 }
 
 func (t tools) shell(name string, st step) object {
@@ -66,7 +101,7 @@ func (t tools) shell(name string, st step) object {
 }
 
 // todos are the two steps of a plan, the first of which is under way.
-func (t tools) todos(name string) object {
+func todos(name string) object {
 	if name == "update_plan" {
 		return object{"plan": []object{{"step": "one", "status": "in_progress"}, {"step": "two", "status": "pending"}}}
 	}
@@ -131,6 +166,17 @@ func (st step) used() (in, out int) {
 	}
 	out = min(total, 10)
 	return total - out, out
+}
+
+// reasonOf is why a step ends early, as an API calls it.
+func (st step) reasonOf(length, filter string) string {
+	switch st.text {
+	case "max_output_tokens":
+		return length
+	case "content_filter":
+		return filter
+	}
+	return st.text
 }
 
 // tooLong says that a step is the refusal of a prompt which is too long.

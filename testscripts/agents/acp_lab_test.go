@@ -65,7 +65,7 @@ func newAgentLab(t testing.TB, name string) *agentLab {
 			t.Errorf("the model was asked by mistake: %s", m)
 		}
 	})
-	if err := os.Mkdir(filepath.Join(l.home, "tmp"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(l.home, "tmp"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return &agentLab{lab: l, args: s.args, env: slices.Concat(vars, s.env)}

@@ -5,16 +5,9 @@ package agents
 import (
 	"cmp"
 	"encoding/json"
-	"runtime"
 	"strings"
 	"testing"
 )
-
-var claudeCode = guest{
-	agent: "claude", title: "Claude Code", pkg: "@anthropic-ai/claude-code", own: []string{".claude/settings.json"},
-	program: "@anthropic-ai/claude-code-linux-" + strings.NewReplacer("amd64", "x64").Replace(runtime.GOARCH) + "/claude",
-	settle:  func(_ testing.TB, l *lab) []string { return claudeVars(l) },
-}
 
 func TestClaude_Fake(t *testing.T) { converses(t, "claude", "400") }
 

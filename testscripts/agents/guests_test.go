@@ -3,7 +3,6 @@
 package agents
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -27,7 +26,6 @@ type guest struct {
 	again   string   // what is behind a status for the agent not to wait long before it asks the model again
 	ask     string   // what begins a prompt for which it asks; "" is any command
 	steers  bool
-	plan    string // what has it make a plan; "" is the word
 	cannot  map[string]string
 	forgets string
 	quits   string
@@ -83,30 +81,29 @@ var geminiCLI = guest{
 	},
 }
 
+// Claude Agent keeps plans with its older models, or if it is told to.
 var claudeACP = guest{
 	agent: "claude-acp", title: "Claude Agent (ACP)", steers: true, pkg: "@agentclientprotocol/claude-agent-acp",
 	program: "@agentclientprotocol/claude-agent-acp/dist/index.js", model: "default", own: []string{".claude/settings.json"},
-	cannot:  map[string]string{"plan": "this version keeps none"},
 	forgets: "a prompt whose answer broke off may be missing in the conversation that goes on",
 	settle: func(t testing.TB, l *lab) []string {
 		l.write(t, ".claude/settings.json", object{"permissions": object{"defaultMode": "default"}})
-		return claudeVars(l)
+		return append(claudeVars(l), "CLAUDE_CODE_ENABLE_TODO_TOOLS=1")
 	},
 }
 
-// Claude Code has one tool that states a plan as a whole with its older models, and only if it is told to.
+// Claude Code keeps plans with its older models.
 var claudeCode = guest{
 	agent: "claude", title: "Claude Code", pkg: "@anthropic-ai/claude-code", program: "@anthropic-ai/claude-code-linux-x64/claude",
 	model: "claude-sonnet-4-5", own: []string{".claude/settings.json"}, steers: true, again: " 1",
 	forgets: "a prompt that it was given less than a tenth of a second before its death may be missing in the conversation that goes on",
-	plan:    `tool: TodoWrite {"todos":[{"content":"one","status":"in_progress","activeForm":"one"},{"content":"two","status":"pending","activeForm":"two"}]}`,
 	settle: func(t testing.TB, l *lab) []string {
 		l.write(t, ".claude/settings.json", object{"model": "claude-sonnet-4-5"})
 		tmp := filepath.Join(l.home, "tmp")
 		if err := os.Mkdir(tmp, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		return append(claudeVars(l), "CLAUDE_CODE_TMPDIR="+tmp, "TMPDIR="+tmp, "CLAUDE_CODE_ENABLE_TASKS=false")
+		return append(claudeVars(l), "CLAUDE_CODE_TMPDIR="+tmp, "TMPDIR="+tmp)
 	},
 }
 
@@ -240,7 +237,7 @@ func (g guest) subject(t *testing.T) providertest.Subject {
 	return providertest.Subject{
 		Agent: g.agent, Title: g.title, Version: version(t, g.pkg), Model: g.model, Usage: providertest.Usage{InputTokens: 100, OutputTokens: 10},
 		Prompts: providertest.Prompts{
-			Say: say, Drip: "slow: 2 60000", Big: "big: 10000000 65536", Shell: shell, Ask: ask, AskFlags: []string{"--approve", "edits"}, Plan: cmp.Or(g.plan, "plan"),
+			Say: say, Drip: "slow: 2 60000", Big: "big: 10000000 65536", Shell: shell, Ask: ask, AskFlags: []string{"--approve", "edits"}, Plan: "plan",
 			Unauthorized: "http: 401" + g.again, Limited: "http: 429" + g.again, Broken: "http: 500" + g.again, Unavailable: "http: 503" + g.again,
 			TooLong: "fail: context_length_exceeded too long", Dropped: "drop: hello world", Silent: "hang-headers",
 		},
