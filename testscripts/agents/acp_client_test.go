@@ -17,11 +17,8 @@ type acpClient struct {
 type acpLine struct {
 	ID     json.RawMessage
 	Method string
-	Result struct {
-		SessionID, StopReason string
-		Usage                 *object
-	}
-	Error *struct {
+	Result struct{ SessionID, StopReason string }
+	Error  *struct {
 		Code    int
 		Message string
 		Data    json.RawMessage
@@ -33,8 +30,8 @@ type acpLine struct {
 }
 
 type acpUpdate struct {
-	SessionUpdate, ToolCallID, Status string
-	Content                           json.RawMessage // a block where something is said, a list of them where a tool has done something
+	SessionUpdate, ToolCallID, MessageID string
+	Content                              json.RawMessage // a block where something is said, a list of them where a tool has done something
 }
 
 // meetACP shakes hands with an agent and opens a session.
@@ -90,11 +87,14 @@ func (c *acpClient) turn(prompt string) (o outcome) {
 				c.t.Errorf("%s: %v", u.Content, err)
 			}
 			o.text += block.Text
+			if u.MessageID == "" {
+				o.beside += block.Text
+			}
 		case "tool_call", "tool_call_update":
 			tools[u.ToolCallID] = true
 		}
 	})
-	o.tools, o.used = len(tools), end.Result.Usage != nil
+	o.tools = len(tools)
 	if end.Error != nil {
 		o.failure = fmt.Sprintf("%d %s %s", end.Error.Code, end.Error.Message, end.Error.Data)
 	} else if end.Result.StopReason != "end_turn" {

@@ -31,8 +31,8 @@ type converser interface {
 // outcome is how a turn ended: with what the agent said, or why not.
 type outcome struct {
 	text, failure string
-	tools         int  // that were called
-	used          bool // the agent says what it has used
+	beside        string // what of the text was in no message
+	tools         int    // that were called
 }
 
 // A set-up is how an agent is started, and how it is spoken to.
