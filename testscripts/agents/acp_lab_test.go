@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pintle/pintle/internal/proc"
 )
 
 // An agentLab is a lab with an agent other than Codex in it, which tests speak to as pintle does, but by hand: what they find is the
@@ -86,8 +88,26 @@ func (l *agentLab) start(t testing.TB, behind ...string) *appServer {
 	a := &appServer{t: t, foreign: true}
 	a.cmd = exec.Command(words[0], words[1:]...)
 	a.cmd.Dir, a.cmd.Env = l.dir, l.environ()
+	t.Cleanup(func() { l.leave(t) })
 	a.begin(t)
 	return a
+}
+
+// leave waits for the agent's own helpers, which outlive it for a moment, and write settings at their end.
+func (l *agentLab) leave(t testing.TB) {
+	t.Helper()
+	for limit := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		alive, err := proc.WithToken("HOME", func(v string) bool { return v == l.home })
+		if err != nil {
+			t.Error(err)
+		}
+		if len(alive) == 0 {
+			return
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("never left: %v", alive)
+		}
+	}
 }
 
 // converses has an agent take a text, use a tool, and be refused by its model, which it tells in these words. Then it has the
