@@ -256,14 +256,17 @@ func BenchmarkResident(b *testing.B) {
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 
-// resident is VmRSS in MB.
-func resident(b *testing.B, pid int) float64 {
+// resident is what a process has in memory, in MB.
+func resident(b *testing.B, pid int) float64 { return memory(b, pid, "VmRSS:") }
+
+// memory is a figure of a process's in MB, by its name in proc(5).
+func memory(b *testing.B, pid int, figure string) float64 {
 	b.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		b.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(data), "VmRSS:")
+	_, rest, _ := strings.Cut(string(data), figure)
 	fields := strings.Fields(rest)
 	kb, _ := strconv.Atoi(fields[0])
 	return float64(kb) / 1024

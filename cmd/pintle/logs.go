@@ -181,7 +181,7 @@ func (l *logger) show(e journal.Event) error {
 		l.a.event(e)
 		return nil
 	}
-	b, err := spoken(e)
+	b, _, err := spoken(e)
 	if err != nil {
 		return err
 	}

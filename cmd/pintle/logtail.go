@@ -77,7 +77,7 @@ func (l *logger) seek(n int) error {
 				t.add(place{seq: e.Seq})
 				return nil
 			}
-			b, err := spoken(e)
+			b, _, err := spoken(e)
 			t.output(e, b)
 			return err
 		})

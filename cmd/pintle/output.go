@@ -1,11 +1,11 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 
 	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/providers/command"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state/journal"
@@ -19,7 +19,7 @@ func (f *follower) show(e journal.Event) error {
 	if err := f.moved(e); err != nil {
 		return err
 	}
-	b, err := spoken(e)
+	b, message, err := spoken(e)
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (f *follower) show(e journal.Event) error {
 		f.a.event(e)
 	}
 	if e.Type == "agent_message_chunk" && (f.v.JSON || f.spokenTo()) {
-		f.hear(e, b)
+		f.hear(b, message)
 	}
 	if f.v.JSON || (f.spokenTo() && !f.live()) {
 		return nil
@@ -53,27 +53,26 @@ func (f *follower) spokenTo() bool { return f.c.Spec.Payload.Provider != command
 func (f *follower) live() bool { return f.v.Out == "" && terminal(f.a.stdout) }
 
 // hear adds to the text.
-func (f *follower) hear(e journal.Event, b []byte) {
-	var c struct{ MessageID string }
+func (f *follower) hear(b []byte, message string) {
 	f.text.All = f.spokenTo()
-	if json.Unmarshal(e.Data, &c) == nil && c.MessageID != f.message {
-		f.message = c.MessageID
+	if message != f.message {
+		f.message = message
 		f.text.Reset()
 		f.breakLine()
 	}
 	f.text.Add(b)
 }
 
-// spoken is what an agent wrote on its standard output or standard error, raw; nothing of other events.
-func spoken(e journal.Event) ([]byte, error) {
+// spoken is what an agent wrote on its standard output or standard error, raw, and of which message it is; nothing of other
+// events.
+func spoken(e journal.Event) (b []byte, message string, err error) {
 	if e.Type != "agent_message_chunk" && e.Type != "stderr" {
-		return nil, nil
+		return nil, "", nil
 	}
-	b, err := command.Bytes(e.Data)
-	if err != nil {
-		return nil, fmt.Errorf("event %d: %w", e.Seq, err)
+	if b, message, err = session.Heard(e.Data); err != nil {
+		err = fmt.Errorf("event %d: %w", e.Seq, err)
 	}
-	return b, nil
+	return b, message, err
 }
 
 // write writes an agent's output to where it goes, by the type of its event.

@@ -127,6 +127,9 @@ func (f *follower) watched() bool { return !f.v.Quiet && !f.v.JSON && terminal(f
 
 // news is what an event says of how the run moves; "" if that is nothing.
 func news(e journal.Event) string {
+	if e.Type == "agent_message_chunk" { // of which there are thousands
+		return ""
+	}
 	var data struct {
 		Message, Why string
 		At           time.Time

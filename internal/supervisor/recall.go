@@ -8,7 +8,6 @@ import (
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/providers"
-	"github.com/pintle/pintle/providers/command"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state/journal"
 )
@@ -114,12 +113,11 @@ func (m *memory) take(e journal.Event) error {
 
 // hear adds to the text; an agent's is its last message.
 func (m *memory) hear(data []byte) error {
-	var c struct{ MessageID string }
-	if err := json.Unmarshal(data, &c); err == nil && c.MessageID != m.message {
-		m.message = c.MessageID
+	b, message, err := session.Heard(data)
+	if err == nil && message != m.message {
+		m.message = message
 		m.text.Reset()
 	}
-	b, err := command.Bytes(data)
 	m.text.Add(b)
 	return err
 }

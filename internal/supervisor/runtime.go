@@ -10,9 +10,9 @@ import (
 	"github.com/pintle/pintle/internal/crash"
 	"github.com/pintle/pintle/internal/environ"
 	"github.com/pintle/pintle/internal/record"
+	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/internal/shim"
 	"github.com/pintle/pintle/providers"
-	"github.com/pintle/pintle/providers/command"
 	"github.com/pintle/pintle/rpc/api"
 	"github.com/pintle/pintle/state"
 	"github.com/pintle/pintle/state/journal"
@@ -253,7 +253,8 @@ func (rt *runtime) receive(c providers.Chunk) (events []journal.Event) {
 		}
 		rt.lively = rt.lively || e.Type != "agent_notice" // that it tries once more is no sign of life
 		events = append(events, journal.Event{Type: e.Type, Data: e.Data})
-		if b, err := command.Bytes(e.Data); err == nil && e.Type == "agent_message_chunk" {
+		if e.Type == "agent_message_chunk" {
+			b, _, _ := session.Heard(e.Data) // as the fold made it
 			rt.text.Add(b)
 		}
 	}
