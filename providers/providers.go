@@ -72,6 +72,8 @@ type Provider struct {
 	Launch func(o Order, more []string, dir string) Launch
 	// Habits are what the agent does when it is to end.
 	Habits Habits
+	// Modes says that an order can choose one of the agent's own modes, which decide in place of --approve.
+	Modes bool
 	// Approves are the values of --approve that the agent can be held to; nil: all.
 	Approves []string
 	// Unasked are ACP's kinds of tools that the agent uses without asking, or may, whatever it was told by --approve: a policy
@@ -191,6 +193,7 @@ type Order struct {
 	Policy       bool   `json:"policy,omitempty"`       // pintle decides by rules on what is asked: the agent is to ask for all that it can
 	Shared       bool   `json:"shared,omitempty"`       // the process has, or may come to have, other conversations
 	Joins        bool   `json:"joins,omitempty"`        // likewise, and another one's fold has greeted it already
+	Mode         string `json:"mode,omitempty"`         // one of the agent's own; "": as it is configured, or as Approve and Policy need it
 	Approve      string `json:"approve,omitempty"`      // none, reads, edits, all; "": the agent's own configuration
 	// Priced is what the conversation that goes on had cost in all, in USD, as About.Priced was last; nil if that is not known.
 	Priced *float64 `json:"priced,omitempty"`

@@ -64,8 +64,8 @@ func (a *app) agent(cfg config.Config, name string) (agent, error) {
 }
 
 // keeps refuses a policy that the agent cannot be held to.
-func (g agent) keeps(approve string, rules policy.Policy) error {
-	return supervisor.Keeps(g.name, g.Provider, approve, rules)
+func (g agent) keeps(p session.Payload, rules policy.Policy) error {
+	return supervisor.Keeps(g.name, g.Provider, p.Approve, p.Mode, rules)
 }
 
 // spokenTo are the kinds of agents that are spoken to.

@@ -17,7 +17,7 @@ import (
 
 // promptOrder is the payload of an order to an agent that is spoken to.
 func (v *runVerb) promptOrder(a *app, p session.Payload) (session.Payload, error) {
-	p.Model, p.AgentArgs, p.Approve, p.Unattended = v.Model, v.AgentArg, v.Approve, v.Unattended
+	p.Model, p.Mode, p.AgentArgs, p.Approve, p.Unattended = v.Model, v.Mode, v.AgentArg, v.Approve, v.Unattended
 	var err error
 	p.Prompt, err = v.prompt(a)
 	switch {

@@ -41,6 +41,7 @@ type orderFlags struct {
 	Attempt     int           `help:"Number of the attempt (GITHUB_RUN_ATTEMPT, say): each is launched at most once." placeholder:"N"`
 	IfExists    string        `name:"if-exists" enum:"join,fail" default:"join" help:"What a repeat does: join or fail."`
 	Model       string        `short:"m" help:"Model that the agent is to use." placeholder:"MODEL"`
+	Mode        string        `help:"Mode of the agent's own that it is to be in." placeholder:"MODE"`
 	Approve     string        `enum:",none,reads,edits,all" default:"" help:"What the agent may do unasked: none, reads, edits, all; by default as it is configured." placeholder:"WHAT"`
 	Unattended  string        `enum:",fail,deny,park" default:"" help:"What it asks for with nobody there: fail ends the run (5), deny refuses the agent, park waits for an answer (15)." placeholder:"WHAT"`
 	Policy      string        `help:"File of rules on what it may do unasked, and what never: tool, command, path." placeholder:"FILE"`
@@ -302,8 +303,8 @@ func (v *runVerb) payload(a *app, cfg config.Config, cwd string) (session.Payloa
 			return p, err
 		}
 		return v.promptOrder(a, p)
-	case v.Model+v.Approve+v.Unattended+v.Policy != "" || len(v.AgentArg) > 0:
-		return p, usage("-m, --approve, --unattended, --policy and --agent-arg are for agents; a command has none of it")
+	case v.Model+v.Mode+v.Approve+v.Unattended+v.Policy != "" || len(v.AgentArg) > 0:
+		return p, usage("-m, --mode, --approve, --unattended, --policy and --agent-arg are for agents; a command has none of it")
 	case v.Warm > 0:
 		return p, usage("--warm is for agents: a command's process ends with its run")
 	case v.Share:

@@ -22,6 +22,7 @@ type Payload struct {
 	Checkout   string            `json:"checkout,omitempty"` // a branch that is there
 	Pull       int               `json:"pr,omitempty"`       // a pull request's number
 	Reuse      string            `json:"worktreeReuse,omitempty"`
+	Mode       string            `json:"mode,omitempty"` // one of the agent's own
 	Approve    string            `json:"approve,omitempty"`
 	Unattended string            `json:"unattended,omitempty"`
 	Policy     string            `json:"policy,omitempty"` // hash of the file of rules

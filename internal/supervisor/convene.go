@@ -82,7 +82,7 @@ func (s *Supervisor) template(c api.CreateSession) (record.Spec, error) {
 	return record.Spec{
 		Version: record.Version, Controller: session.Local, CreatedAt: time.Now().UTC(), Program: program, Policy: rules,
 		Payload: session.Payload{
-			Provider: c.Provider, Model: c.Model, AgentArgs: c.AgentArgs, Cwd: c.Cwd, Approve: c.Approve, Unattended: or(c.Unattended, "park"),
+			Provider: c.Provider, Model: c.Model, Mode: c.Mode, AgentArgs: c.AgentArgs, Cwd: c.Cwd, Approve: c.Approve, Unattended: or(c.Unattended, "park"),
 		},
 		Limits: record.Limits{
 			Warm: time.Duration(c.WarmMs) * time.Millisecond, IdleTimeout: time.Duration(s.o.Config.Deadlines.Idle), Share: c.Share,

@@ -234,7 +234,7 @@ func (r *run) order() (providers.Order, error) {
 	p := r.spec.Payload
 	o := providers.Order{
 		Turn:   fmt.Sprintf("%s.%d.%d", r.folder, r.st.Attempt, r.st.Try),
-		Prompt: p.Prompt, Cwd: r.st.Cwd, Model: p.Model, Approve: p.Approve, Conversation: r.st.Resume, Open: r.opens(),
+		Prompt: p.Prompt, Cwd: r.st.Cwd, Model: p.Model, Mode: p.Mode, Approve: p.Approve, Conversation: r.st.Resume, Open: r.opens(),
 		Policy: r.spec.Policy != nil, Process: r.token(),
 	}
 	s, err := state.Read[record.Session](r.s.dir, record.SessionFile(r.st.Session))

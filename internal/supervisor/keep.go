@@ -231,7 +231,9 @@ func (k *keeper) differs(next *run, env environ.Environment) string {
 
 // made is of an order what its agent's process is made from. A worktree shows in the directory.
 func made(p session.Payload) session.Payload {
-	return session.Payload{Provider: p.Provider, Model: p.Model, AgentArgs: p.AgentArgs, Cwd: p.Cwd, Approve: p.Approve, Options: p.Options}
+	return session.Payload{
+		Provider: p.Provider, Model: p.Model, Mode: p.Mode, AgentArgs: p.AgentArgs, Cwd: p.Cwd, Approve: p.Approve, Options: p.Options,
+	}
 }
 
 // theirs is an environment without what we set ourselves, which differs from run to run.

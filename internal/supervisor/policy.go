@@ -15,7 +15,10 @@ import (
 )
 
 // Keeps refuses a policy that an agent cannot be held to exactly (X37). What is in force without the rules is in the refusal.
-func Keeps(name string, p providers.Provider, approve string, rules policy.Policy) error {
+func Keeps(name string, p providers.Provider, approve, mode string, rules policy.Policy) error {
+	if err := takes(name, p, mode, approve != "" || len(rules.Rules) > 0); err != nil {
+		return err
+	}
 	force := inForce(p, approve)
 	if approve != "" && p.Approves != nil && !slices.Contains(p.Approves, approve) {
 		e := api.E(api.CodePolicy, "%s does what it is configured to do unasked, and cannot be held to --approve %s", name, approve)
@@ -32,11 +35,25 @@ func Keeps(name string, p providers.Provider, approve string, rules policy.Polic
 	return e.WithNext("give the rule a kind that it asks for, or leave it out")
 }
 
+// takes refuses a mode that cannot be chosen: of what is held to --approve or to rules, pintle chooses the one in which it asks.
+func takes(name string, p providers.Provider, mode string, held bool) error {
+	switch {
+	case mode == "":
+		return nil
+	case !p.Modes:
+		return api.E(api.CodeOptions, "%s has no modes that can be chosen", name).WithNext("give it without --mode")
+	case held:
+		return api.E(api.CodeOptions, "--mode leaves to %s what it asks for, and --approve and rules do not", name).
+			WithNext("give one of them")
+	}
+	return nil
+}
+
 // rulesOf are those that came with a session.
 func (s *Supervisor) rulesOf(c api.CreateSession, kind string) (*policy.Policy, error) {
 	p, _ := s.provider(c.Provider, kind)
 	if len(c.Policy) == 0 {
-		return nil, Keeps(c.Provider, p, c.Approve, policy.Policy{})
+		return nil, Keeps(c.Provider, p, c.Approve, c.Mode, policy.Policy{})
 	}
 	var rules policy.Policy
 	d := json.NewDecoder(bytes.NewReader(c.Policy))
@@ -49,7 +66,7 @@ func (s *Supervisor) rulesOf(c api.CreateSession, kind string) (*policy.Policy, 
 			return nil, api.E(api.CodeParams, "policy: rule %d: %s", i+1, problem)
 		}
 	}
-	return &rules, Keeps(c.Provider, p, c.Approve, rules)
+	return &rules, Keeps(c.Provider, p, c.Approve, c.Mode, rules)
 }
 
 // inForce is what holds without rules.

@@ -28,7 +28,7 @@ func Providers() (all []providers.Provider) {
 // provider is one agent.
 func provider(a *agent) providers.Provider {
 	return providers.Provider{
-		Name: a.name, Program: a.program, Natives: a.natives, Environment: a.environment, Stdin: true, Lockless: true, Steers: a.steers, Split: wire.Split,
+		Name: a.name, Program: a.program, Natives: a.natives, Environment: a.environment, Stdin: true, Modes: true, Lockless: true, Steers: a.steers, Split: wire.Split,
 		Habits: a.habits, Approves: a.approves, Kept: a.kept, Aside: a.aside,
 		Tested: a.tested, Install: installs(a.pkg), Login: a.login, Keys: a.keys, Credentials: a.files,
 		Launch:  a.launch,

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -222,11 +223,11 @@ func (f *fold) choice(category string) *choice {
 
 // wishes are what the order wants to be otherwise than it is. With rules of pintle's the agent is to ask for all that it can.
 func (f *fold) wishes() (all []wish) {
-	approve := f.Order.Approve
+	approve, mode := f.Order.Approve, f.Order.Mode
 	if f.Order.Policy {
 		approve = "none"
 	}
-	if mode := f.agent.modes[approve]; mode != "" {
+	if mode = cmp.Or(mode, f.agent.modes[approve]); mode != "" {
 		all = append(all, wish{"mode", mode})
 	}
 	if f.Order.Model != "" && f.agent.modelArg == "" {

@@ -123,6 +123,14 @@ func TestOpening_Mode(t *testing.T) {
 	k = with(t, a, providers.Order{})
 	k.hears(answerTo("initialize", hello), answerTo("open", twoModes))
 	k.said("session/prompt")
+
+	// One that the order names is chosen of any agent.
+	k = with(t, agent{}, providers.Order{Mode: "default"})
+	k.hears(answerTo("initialize", hello), answerTo("open", twoModes))
+	k.said("session/set_mode", `"modeId":"default"`)
+	k = with(t, agent{}, providers.Order{Mode: "none"})
+	k.hears(answerTo("initialize", hello), answerTo("open", twoModes))
+	k.ended(session.Failed, "config", "does not offer the mode none, but auto, default")
 }
 
 const options = `[{"id":"model","category":"model","currentValue":"a","options":[{"value":"a"},{"options":[{"value":"b"}]}]}]`

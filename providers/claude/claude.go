@@ -26,7 +26,7 @@ const Tested = "2.1.332"
 func Provider() providers.Provider {
 	return providers.Provider{
 		Name: Name, Program: "claude", Environment: environment, Tested: Tested, Install: "npm install -g @anthropic-ai/claude-code",
-		Stdin: true, Steers: true, Lockless: true, Split: wire.Split, New: restore, Launch: launch, Kept: kept,
+		Stdin: true, Steers: true, Modes: true, Lockless: true, Split: wire.Split, New: restore, Launch: launch, Kept: kept,
 	}
 }
 

@@ -87,6 +87,7 @@ func TestLaunch(t *testing.T) {
 		{providers.Order{Turn: "t", Conversation: "C", Lost: true}, []string{"--session-id", "C"}},
 		{providers.Order{Conversation: "C", Model: "m"}, []string{"--resume", "C", "--model", "m"}},
 		{providers.Order{Conversation: "C", Approve: "all"}, []string{"--resume", "C", "--permission-mode", "default"}},
+		{providers.Order{Conversation: "C", Mode: "plan"}, []string{"--resume", "C", "--permission-mode", "plan"}},
 		{providers.Order{Conversation: "C", Policy: true}, []string{"--resume", "C", "--permission-mode", "default", "--settings", askRules}},
 	} {
 		l := launch(test.order, []string{"--more"}, "")

@@ -19,8 +19,11 @@ func launch(o providers.Order, more []string, _ string) providers.Launch {
 	} else {
 		args = append(args, "--session-id", conversation(o))
 	}
-	if stated(o) {
+	switch {
+	case stated(o):
 		args = append(args, "--permission-mode", mode)
+	case o.Mode != "":
+		args = append(args, "--permission-mode", o.Mode)
 	}
 	if gated(o) {
 		args = append(args, "--settings", askRules)

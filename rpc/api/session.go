@@ -39,6 +39,7 @@ type CreateSession struct {
 	Provider    string            `json:"provider"`
 	Cwd         string            `json:"cwd"`
 	Model       string            `json:"model,omitempty"`
+	Mode        string            `json:"mode,omitempty"`
 	Approve     string            `json:"approve,omitempty"`
 	Policy      json.RawMessage   `json:"policy,omitempty"`     // {"rules":[{"deny","kind","tool","command","path","reason"}]}
 	Unattended  string            `json:"unattended,omitempty"` // what is asked with nobody there; park by default, since there is a client
