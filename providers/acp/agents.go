@@ -32,6 +32,8 @@ type agent struct {
 	replaysLate bool
 	// steers says that it may have _session/steering, an extension of the protocol.
 	steers bool
+	// planner is the title of the tool by which it makes plans, if it does not tell them.
+	planner string
 	// errorsAreSaid says that it tells errors of the model's as messages without an id, and ends their turns as if all were well.
 	errorsAreSaid bool
 
@@ -45,7 +47,7 @@ type agent struct {
 // agents are all that are known. The last is any other one.
 var agents = []agent{
 	{
-		name: "opencode", program: "opencode", title: "OpenCode", args: []string{"acp"}, natives: openCodeNative,
+		name: "opencode", program: "opencode", title: "OpenCode", args: []string{"acp"}, natives: openCodeNative, planner: "todowrite",
 		environment: []string{"OPENCODE_*", "ANTHROPIC_*", "OPENAI_*", "OPENROUTER_*", "GEMINI_*", "GOOGLE_*", "GROQ_*", "MISTRAL_*", "XAI_*", "DEEPSEEK_*"},
 		// Its modes are personas; what it asks for is its configuration's, over which this goes: it is found to ask for everything
 		// then, whatever that allows.

@@ -72,6 +72,20 @@ func TestTurn_Tools(t *testing.T) {
 	}
 }
 
+// A plan that is made by a tool is told as one.
+func TestTurn_PlansByATool(t *testing.T) {
+	k := prompted(t, agent{planner: "todos"}, providers.Order{})
+	update := func(title, input string) string {
+		return told(`"sessionUpdate":"tool_call_update","toolCallId":"c","title":"` + title + `","status":"in_progress","rawInput":` + input)
+	}
+	steps := `{"todos":[{"content":"one","id":1,"priority":"high","status":"completed"},{"content":"two","status":"pending"}]}`
+	k.hears(update("todos", `{}`), update("todos", `{"todos":7}`), update("other", steps), update("todos", steps))
+	want := `{"entries":[{"content":"one","priority":"high","status":"completed"},{"content":"two","status":"pending"}]}`
+	if k.count("plan", "") != 1 || k.count("plan", want) != 1 {
+		t.Errorf("%+v", k.events)
+	}
+}
+
 func cost(amount string) string {
 	return told(`"sessionUpdate":"usage_update","used":1,"size":2,"cost":{"amount":` + amount + `,"currency":"USD"}`)
 }

@@ -218,6 +218,7 @@ func (f *fold) tool(u update, fields map[string]json.RawMessage) {
 		fields["rawOutput"] = wire.Encode(map[string]string{"output": out})
 	}
 	f.Tell(u.SessionUpdate, fields)
+	f.planned(u)
 	if ended(u.Status) {
 		f.Items = slices.DeleteFunc(f.Items, func(o open) bool { return o.ID == id })
 	}

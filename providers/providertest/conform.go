@@ -124,19 +124,6 @@ func Conform(t *testing.T, s Subject) Report {
 	return r
 }
 
-// Try plays some of the cells, for an agent of which all take too long. There is no report of it.
-func Try(t *testing.T, s Subject, names ...string) {
-	t.Helper()
-	for _, c := range cells {
-		if slices.Contains(names, c.name) {
-			t.Run(c.name, func(t *testing.T) {
-				t.Parallel()
-				play(t, s, c)
-			})
-		}
-	}
-}
-
 // play plays a cell and returns what it found. A cell that fails does not return, or has failed the test.
 func play(t *testing.T, s Subject, c cell) string {
 	t.Helper()

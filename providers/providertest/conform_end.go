@@ -182,9 +182,10 @@ func breaksOff(s *scene) {
 	s.goesOn("k", s.Prompts.Dropped)
 }
 
-// silent: the deadline leaves the agent the time to ask the model, also on a busy machine.
+// silent: the agent's process is there, so that the deadline leaves it the time to ask the model, also on a busy machine.
 func silent(s *scene) {
-	s.code(s.run("k", s.Prompts.Silent, "--idle-timeout", "8s"), 3)
+	s.must("run", "--id", "a", "-a", s.Agent, "--warm", "1m", "--", s.Prompts.Say("one"))
+	s.code(s.next("k", "a", s.Prompts.Silent, "--idle-timeout", "8s"), 3)
 	s.ended("k", session.TimedOut)
 	s.once(s.Prompts.Silent)
 	s.goesOn("k", s.Prompts.Silent)

@@ -13,8 +13,8 @@ import (
 	"github.com/pintle/pintle/internal/session"
 )
 
-// patience is how long a cell waits for anything.
-const patience = 45 * time.Second
+// patience is how long a cell waits for anything: some agents take ten seconds for a start, and more on a machine that others use.
+const patience = 2 * time.Minute
 
 // A scene is a cell that is being played.
 type scene struct {

@@ -23,7 +23,7 @@ import (
 )
 
 // patience is how long a test waits for anything.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // native finds Codex's own binary behind its wrapper for Node, or skips the test.
 func native(t testing.TB) string {
