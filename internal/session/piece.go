@@ -33,6 +33,9 @@ func Said(text []byte, message string) json.RawMessage {
 
 // Heard is what an event's data says, byte for byte, and the message that it is a part of.
 func Heard(data json.RawMessage) (text []byte, message string, err error) {
+	if text, message, ok := plain(data); ok {
+		return text, message, nil
+	}
 	var p piece
 	if err := json.Unmarshal(data, &p); err != nil {
 		return nil, "", err
@@ -41,4 +44,29 @@ func Heard(data json.RawMessage) (text []byte, message string, err error) {
 		return p.Bytes, p.MessageID, nil
 	}
 	return []byte(p.Content.Text), p.MessageID, nil
+}
+
+// plain reads a piece of which nothing is escaped, as most pieces of a flood are: encoding/json takes ten times as long.
+func plain(data []byte) (text []byte, message string, ok bool) {
+	rest, begins := bytes.CutPrefix(data, []byte(`{"content":{"type":"text","text":"`))
+	said, of, ends := bytes.Cut(rest, []byte(`"}`))
+	if !begins || !ends || !Literal(said) {
+		return nil, "", false
+	}
+	if string(of) == "}" {
+		return bytes.Clone(said), "", true
+	}
+	id, named := bytes.CutPrefix(of, []byte(`,"messageId":"`))
+	id, ended := bytes.CutSuffix(id, []byte(`"}`))
+	return bytes.Clone(said), string(id), named && ended && Literal(id)
+}
+
+// Literal reports whether b is what JSON has between the quotes of a string, and the string itself.
+func Literal(b []byte) bool {
+	for _, c := range b {
+		if c < 0x20 || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return utf8.Valid(b)
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"encoding/json"
 	"testing"
 	"unicode/utf8"
 
@@ -27,4 +28,25 @@ func TestSaid_IsHeard(t *testing.T) {
 	if _, _, err := Heard([]byte(`[]`)); err == nil {
 		t.Error("a list says something")
 	}
+}
+
+// FuzzHeard holds what is read at a glance to what encoding/json says of it.
+func FuzzHeard(f *testing.F) {
+	for _, text := range []string{"", "plain", "é", "a\nb", `"}`, "\xff"} {
+		f.Add([]byte(Said([]byte(text), "")))
+		f.Add([]byte(Said([]byte(text), "m")))
+	}
+	f.Add([]byte(`{"content":{"type":"text","text":"a"}}}`))
+	f.Add([]byte(`{"content":{"type":"text","text":"a"},"messageId":"b","messageId":"c"}`))
+	f.Add([]byte(`a"}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		text, message, ok := plain(data)
+		if !ok {
+			return
+		}
+		var p piece
+		if err := json.Unmarshal(data, &p); err != nil || p.Bytes != nil || p.Content.Text != string(text) || p.MessageID != message {
+			t.Errorf("%q is %q of %q, and not %+v, %v", data, text, message, p, err)
+		}
+	})
 }

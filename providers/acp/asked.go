@@ -18,17 +18,9 @@ type pending struct {
 	Reject  string          `json:"reject,omitempty"`
 }
 
-// question is a session/request_permission.
-type question struct {
-	SessionID string
-	ToolCall  update
-	Options   []struct{ OptionID, Kind string }
-}
-
 // asked takes in what the agent asks of us. A permission waits for its answer; the rest is nothing that we offered.
 func (f *fold) asked(m message) {
-	var q question
-	_ = json.Unmarshal(m.Params, &q)
+	q := m.Params
 	p := f.permission(m, q)
 	switch known := slices.ContainsFunc(f.Pending, func(o pending) bool { return bytes.Equal(o.Request, m.ID) }); {
 	case known: // said again
@@ -48,7 +40,7 @@ func (f *fold) asked(m message) {
 }
 
 // permission is what the agent asks for, in our words: what the question says, and its tool call has said before.
-func (f *fold) permission(m message, q question) pending {
+func (f *fold) permission(m message, q params) pending {
 	o := open{ID: wire.Clip(q.ToolCall.ToolCallID, wire.IDLimit)}
 	if known := f.known(o.ID); known != nil {
 		o = *known
@@ -88,7 +80,7 @@ func (f *fold) relative(paths []string) (names []string) {
 }
 
 // option is the first of the kinds that is offered. What an option is called, and what its id is, says nothing.
-func (q question) option(kinds ...string) string {
+func (q params) option(kinds ...string) string {
 	for _, kind := range kinds {
 		for _, o := range q.Options {
 			if o.Kind == kind && o.OptionID != "" {
@@ -100,7 +92,7 @@ func (q question) option(kinds ...string) string {
 }
 
 // ask has a permission wait for its answer.
-func (f *fold) ask(p pending, q question) {
+func (f *fold) ask(p pending, q params) {
 	f.alive()
 	f.Asked++
 	p.ID = wire.Permission(f.Order.Turn, f.Asked, p.Request)
@@ -137,10 +129,8 @@ func (f *fold) Answer(permission string, d providers.Decision) []providers.Frame
 }
 
 // withdrawn is what the agent waits for no longer.
-func (f *fold) withdrawn(params json.RawMessage) {
-	var p struct{ RequestID json.RawMessage }
-	_ = json.Unmarshal(params, &p)
-	i := slices.IndexFunc(f.Pending, func(o pending) bool { return bytes.Equal(o.Request, p.RequestID) })
+func (f *fold) withdrawn(request json.RawMessage) {
+	i := slices.IndexFunc(f.Pending, func(o pending) bool { return bytes.Equal(o.Request, request) })
 	if i < 0 {
 		return
 	}

@@ -1,8 +1,8 @@
 package acp
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -72,9 +72,28 @@ type fold struct {
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
+	Params params          `json:"params"`
 	Result json.RawMessage `json:"result"`
 	Error  *rpcError       `json:"error"`
+
+	line []byte // it as it came
+}
+
+// params are what any method has that we know, so that a line is decoded once.
+type params struct {
+	SessionID string
+	Update    update                            // session/update
+	ToolCall  update                            // session/request_permission
+	Options   []struct{ OptionID, Kind string } // likewise
+	RequestID json.RawMessage                   // $/cancel_request
+}
+
+// read decodes a line. What is of another type than it should be is as if it were not there.
+func read(line []byte) (m message, ok bool) {
+	m.line = line
+	err := json.Unmarshal(line, &m)
+	var other *json.UnmarshalTypeError
+	return m, err == nil || errors.As(err, &other)
 }
 
 type rpcError struct {
@@ -118,8 +137,8 @@ func (f *fold) Receive(c providers.Chunk) ([]providers.Event, []providers.Frame)
 		f.Log = wire.Log(f.Log, c.Data)
 		return nil, nil
 	}
-	var m message
-	if json.Unmarshal(bytes.TrimSpace(c.Data), &m) != nil {
+	m, ok := read(c.Data)
+	if !ok {
 		return nil, nil
 	}
 	frames := f.Made(fmt.Sprint(c.Offset), 0, func() { f.take(m) })
@@ -135,9 +154,9 @@ func (f *fold) take(m message) {
 	case len(m.ID) > 0 && string(m.ID) != "null":
 		f.asked(m)
 	case m.Method == "session/update":
-		f.updated(m.Params)
+		f.updated(m)
 	case m.Method == "$/cancel_request":
-		f.withdrawn(m.Params)
+		f.withdrawn(m.Params.RequestID)
 	}
 }
 

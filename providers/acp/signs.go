@@ -15,7 +15,8 @@ type codexError struct {
 }
 
 // other is an update of which nothing is made but by what it has of Codex's.
-func (f *fold) other(u update, params json.RawMessage) {
+func (f *fold) other(m message) {
+	u := m.Params.Update
 	status, e := u.Meta.Codex.ThreadStatus.Type, u.Meta.Codex.Error
 	switch {
 	case f.Prompt == "" || f.End != nil:
@@ -28,7 +29,7 @@ func (f *fold) other(u update, params json.RawMessage) {
 		return
 	}
 	f.moded(u)
-	f.raw(u, whole(params))
+	f.raw(u, whole(m.line))
 }
 
 // moded tells that the agent has left the mode that it was put into: it may do then what it was to ask for.

@@ -1,10 +1,12 @@
 package acp
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 
+	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/providers/wire"
 )
 
@@ -12,7 +14,7 @@ import (
 type update struct {
 	SessionUpdate string
 	MessageID     string
-	Content       json.RawMessage
+	Content       json.RawMessage // a block where something is said, a list where a tool does something
 	ToolCallID    string
 	Name          string // of the tool
 	Title, Kind   string
@@ -50,13 +52,8 @@ type chunk struct {
 }
 
 // updated takes a notification in. What comes while an earlier conversation is opened is of before.
-func (f *fold) updated(params json.RawMessage) {
-	var p struct {
-		SessionID string
-		Update    update
-	}
-	_ = json.Unmarshal(params, &p)
-	u := p.Update
+func (f *fold) updated(m message) {
+	u := m.Params.Update
 	switch {
 	case u.SessionUpdate == "notice": // of before, too
 		f.noticed(u)
@@ -64,7 +61,7 @@ func (f *fold) updated(params json.RawMessage) {
 	case f.Session == "":
 		f.preceded(u)
 		return
-	case p.SessionID != f.Session:
+	case m.Params.SessionID != f.Session:
 		return
 	}
 	switch u.SessionUpdate {
@@ -74,25 +71,27 @@ func (f *fold) updated(params json.RawMessage) {
 		f.thought(u)
 	case "user_message_chunk", "": // whose message it is was told by whoever gave it
 	case "tool_call", "tool_call_update":
-		f.tool(u, whole(params))
+		f.tool(m)
 	case "usage_update":
 		f.priced(u)
 	case "plan":
 		f.alive()
-		f.raw(u, whole(params))
+		f.raw(u, whole(m.line))
 	default:
-		f.other(u, params)
+		f.other(m)
 	}
 }
 
 // whole is an update as it came, without its kind. It is read again for that: most updates are pieces, which are not told so.
-func whole(params json.RawMessage) map[string]json.RawMessage {
-	var p struct{ Update map[string]json.RawMessage }
-	if len(params) > rawLimit || json.Unmarshal(params, &p) != nil {
+func whole(line []byte) map[string]json.RawMessage {
+	var m struct {
+		Params struct{ Update map[string]json.RawMessage }
+	}
+	if len(line) > rawLimit || json.Unmarshal(line, &m) != nil {
 		return nil
 	}
-	delete(p.Update, "sessionUpdate")
-	return p.Update
+	delete(m.Params.Update, "sessionUpdate")
+	return m.Params.Update
 }
 
 // preceded is what comes before the session stands: all of it is of before, but that it is at its end.
@@ -171,7 +170,11 @@ func (f *fold) thought(u update) {
 
 // block is a block's text.
 func block(content json.RawMessage) (string, bool) {
-	var b struct{ Type, Text string }
+	said, begins := bytes.CutPrefix(content, []byte(`{"type":"text","text":"`))
+	if said, ends := bytes.CutSuffix(said, []byte(`"}`)); begins && ends && session.Literal(said) {
+		return string(said), true // most pieces, of which there are thousands
+	}
+	var b text
 	_ = json.Unmarshal(content, &b)
 	return b.Text, b.Type == "text"
 }
@@ -198,7 +201,8 @@ type open struct {
 }
 
 // tool tells of a tool call. One that was not told of before is.
-func (f *fold) tool(u update, fields map[string]json.RawMessage) {
+func (f *fold) tool(m message) {
+	u, fields := m.Params.Update, whole(m.line)
 	f.alive()
 	f.Broken = true
 	id := wire.Clip(u.ToolCallID, wire.IDLimit)

@@ -117,6 +117,9 @@ func parse(line []byte) (Event, error) {
 	if !intact(line) {
 		return e, ErrDamaged
 	}
+	if e, ok := plain(line); ok {
+		return e, nil
+	}
 	if err := json.Unmarshal(line, &e); err != nil {
 		return e, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
