@@ -238,11 +238,17 @@ func (d *doing) tell(update object, more bool) {
 	d.write(must(json.Marshal(object{"jsonrpc": "2.0", "method": "session/update", "params": params})), more)
 }
 
+// block is one of text, its fields in the order in which agents write them.
+type block struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
 func (d *doing) say(text string) { d.piece(text, "", false) }
 
 func (d *doing) piece(text, id string, more bool) {
 	d.spoken = true
-	u := object{"sessionUpdate": "agent_message_chunk", "content": object{"type": "text", "text": text}}
+	u := object{"sessionUpdate": "agent_message_chunk", "content": block{"text", text}}
 	if id != "" {
 		u["messageId"] = id
 	}
