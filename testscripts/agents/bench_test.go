@@ -141,7 +141,7 @@ func BenchmarkWarmTurn(b *testing.B) {
 	h.must(pintle, warm("run", "--id", "socket", "-a", "codex")...)
 	h.must(pintle, warm("run", "--id", "shell", "-a", "codex")...)
 	h.must(pintle, warm("send", "socket", "--id", "model")...)
-	c := h.dial("model")
+	c := h.dial("model", protocol.Provider().Environment)
 	defer c.Close()
 	compete(b,
 		contest{"bare", nil, func() { th.run(greeting) }},
@@ -167,14 +167,14 @@ type speaker struct {
 	n     int
 }
 
-// dial connects to the supervisor. Orders are made as that of model was.
-func (h *house) dial(model string) *speaker {
+// dial connects to the supervisor. Orders are made as that of model was, with what its agent is passed of an environment.
+func (h *house) dial(model string, pass []string) *speaker {
 	h.t.Helper()
 	d, err := state.OpenExisting(h.home)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	s := &speaker{h: h, d: d, env: environ.Policy{Pass: protocol.Provider().Environment}.Compose(h.environment())}
+	s := &speaker{h: h, d: d, env: environ.Policy{Pass: pass}.Compose(h.environment())}
 	rec, err := state.Read[supervisor.Record](d, supervisor.File)
 	if err == nil {
 		s.model, err = record.SpecOf(d, session.Folder(session.Local, model))
