@@ -193,6 +193,24 @@ func TestAsk_TheAnswerIsWhatWasTyped(t *testing.T) {
 	}
 }
 
+// What a rule decides on nobody is asked, not for an instant.
+func TestAsk_NotWhatARuleDecides(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "")
+	rules := filepath.Join(s.work, "rules.toml")
+	if err := os.WriteFile(rules, []byte("[[allow]]\ncommand = \"ls\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.asks()
+	p := sit(s, "-v", "--policy", rules, "look")
+	p.leaves(0)
+	p.sees("codex asks to run ls (to see)", 1)
+	p.sees("allowed by rules.toml:1", 1)
+	if text := p.text(); strings.Contains(text, "allow?") || strings.Contains(text, "waiting: codex") || p.heard() != "accept" {
+		t.Errorf("%s\nthe agent heard %q", text, p.heard())
+	}
+}
+
 // What was typed before the question was seen answers nothing.
 func TestAsk_WhatWasTypedBeforeIsForgotten(t *testing.T) {
 	t.Parallel()

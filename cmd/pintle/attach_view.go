@@ -68,8 +68,11 @@ func (v *view) line(e journal.Event) string {
 			return "" // it is a part of another turn
 		}
 	case "permission_requested":
-		p, err := requested(e)
-		if err == nil && !v.asked[p.ID] {
+		p, ruled, err := requested(e)
+		switch {
+		case err == nil && ruled:
+			return fmt.Sprintf("-- %s asks %s", v.t.talk.Provider, asks(p.Title, p.Reason))
+		case err == nil && !v.asked[p.ID]:
 			return v.question(p.ID, p.Title, p.Reason)
 		}
 	case "permission_resolved":

@@ -11,20 +11,21 @@ import (
 	"github.com/pintle/pintle/state/journal"
 )
 
-// requested reads what an agent asks for from its event.
-func requested(e journal.Event) (p api.Permission, err error) {
+// requested reads what an agent asks for from its event. ruled says that rules decide on it, and nobody is to be asked.
+func requested(e journal.Event) (p api.Permission, ruled bool, err error) {
 	var data struct {
 		Permission string
 		ToolCall   struct{ ToolCallID, Title, Kind string }
 		Reason     string
+		Ruled      bool
 	}
 	if err = json.Unmarshal(e.Data, &data); err != nil {
-		return p, fmt.Errorf("event %d: %w", e.Seq, err)
+		return p, false, fmt.Errorf("event %d: %w", e.Seq, err)
 	}
 	call := data.ToolCall
 	return api.Permission{
 		ID: data.Permission, ToolCall: call.ToolCallID, Title: call.Title, Kind: call.Kind, Reason: data.Reason, AskedAt: e.Time,
-	}, nil
+	}, data.Ruled, nil
 }
 
 // resolved reads the answer that counts from its event.

@@ -16,11 +16,11 @@ import (
 
 func TestRequestedAndResolved(t *testing.T) {
 	at := time.Unix(1, 0).UTC()
-	p, err := requested(journal.Event{Time: at, Data: json.RawMessage(
+	p, ruled, err := requested(journal.Event{Time: at, Data: json.RawMessage(
 		`{"permission":"p-1","toolCall":{"toolCallId":"c1","title":"to run ls","kind":"execute"},"reason":"why","options":["allow"]}`)})
 	want := api.Permission{ID: "p-1", ToolCall: "c1", Title: "to run ls", Kind: "execute", Reason: "why", AskedAt: at}
-	if diff := cmp.Diff(want, p); err != nil || diff != "" {
-		t.Error(err, diff)
+	if diff := cmp.Diff(want, p); err != nil || ruled || diff != "" {
+		t.Error(err, ruled, diff)
 	}
 	r, err := resolved(journal.Event{Time: at, Execution: "k", Data: json.RawMessage(`{"permission":"p-1","decision":"deny","by":"ann"}`)})
 	if diff := cmp.Diff(api.Answered{Permission: "p-1", Execution: "k", Decision: "deny", By: "ann", At: at}, r); err != nil || diff != "" {

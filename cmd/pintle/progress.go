@@ -96,11 +96,16 @@ func sight(ctx context.Context, d *state.Dir, folder, id string) (api.Execution,
 func (f *follower) moved(e journal.Event) error {
 	switch e.Type {
 	case "permission_requested":
-		p, err := requested(e)
+		p, ruled, err := requested(e)
 		if err != nil {
 			return err
 		}
-		f.tell("waiting: %s asks %s", f.c.Spec.Payload.Provider, asks(p.Title, p.Reason))
+		line := fmt.Sprintf("%s asks %s", f.c.Spec.Payload.Provider, asks(p.Title, p.Reason))
+		if ruled {
+			f.tell("%s", line)
+			break
+		}
+		f.tell("waiting: %s", line)
 		f.ask.add(p)
 	case "permission_resolved":
 		r, err := resolved(e)

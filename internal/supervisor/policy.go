@@ -116,6 +116,24 @@ func (r *run) ruled() error {
 	return nil
 }
 
+// mark adds to what is asked that the rules, or --approve, decide on it, so that nobody who looks on is asked. The decision
+// itself is taken, and recorded, behind that.
+func (r *run) mark(rt *runtime, data json.RawMessage) json.RawMessage {
+	var fields map[string]json.RawMessage
+	var id string
+	if r.rt != rt || json.Unmarshal(data, &fields) != nil || json.Unmarshal(fields["permission"], &id) != nil {
+		return data
+	}
+	rules, err := r.rules()
+	i := slices.IndexFunc(rt.about().Pending, func(p providers.Permission) bool { return p.ID == id })
+	if err != nil || i < 0 || rules.Decide(r.spec.Payload.Approve, r.wants(rt.about().Pending[i])).Verdict == policy.Ask {
+		return data
+	}
+	fields["ruled"] = json.RawMessage("true")
+	data, _ = json.Marshal(fields) // raw values: cannot fail
+	return data
+}
+
 // rules are the order's, and those by which somebody has allowed things for the session.
 func (r *run) rules() (all policy.Policy, err error) {
 	if r.spec.Policy != nil {

@@ -250,6 +250,7 @@ func (rt *runtime) receive(c providers.Chunk) (events []journal.Event) {
 	for _, e := range said {
 		if e.Type == "permission_requested" {
 			rt.r.s.noteAsked(rt.r.folder, rt.about().Pending)
+			e.Data = rt.r.mark(rt, e.Data)
 		}
 		rt.lively = rt.lively || e.Type != "agent_notice" // that it tries once more is no sign of life
 		events = append(events, journal.Event{Type: e.Type, Data: e.Data})
