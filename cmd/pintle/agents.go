@@ -123,26 +123,31 @@ func (g agent) absent() string {
 	return where + ": " + g.Install
 }
 
-// askLimitOfAgent is how long an agent may take to answer one question about itself. Some are large programs.
-const askLimitOfAgent = 10 * time.Second
+// tellLimit is how long an agent may take to answer one question about itself. Some are large programs.
+const tellLimit = 10 * time.Second
 
 // ask runs an agent's program for what it says of itself. Nothing is given to it to read.
 func (a *app) ask(p record.Program, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(a.ctx, askLimitOfAgent)
+	ctx, cancel := context.WithTimeout(a.ctx, tellLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, p.Path, slices.Concat(p.Words, args)...)
-	cmd.WaitDelay = time.Second
-	out, err := cmd.Output()
+	out, err := questioned(ctx, p, args...).Output()
 	if ctx.Err() != nil {
-		err = fmt.Errorf("no answer within %s", askLimitOfAgent)
+		err = fmt.Errorf("no answer within %s", tellLimit)
 	}
 	return string(out), err
+}
+
+// questioned is an agent's program with a question about itself.
+func questioned(ctx context.Context, p record.Program, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, p.Path, slices.Concat(p.Words, args)...)
+	cmd.WaitDelay = time.Second
+	return cmd
 }
 
 // doubts are what may be in the way of a run. None of them is reason enough not to try: the agent has the last word.
 func (a *app) doubts(g agent, found record.Program, version string) (all []string) {
 	if g.Provider.Name == codex.Name {
-		return codexCheck{ctx: a.ctx, path: found.Path}.doubts(version)
+		return codexCheck{a.ctx, found}.doubts(version)
 	}
 	if how := versus(version, g.Tested); how == "newer" || how == "older" {
 		all = append(all, how+" than "+g.Tested+", with which this was tested")

@@ -13,19 +13,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/providers/codex"
 )
 
 // codexCheck looks at a codex that is there, by what it tells of itself: no prompt is given and nothing is signed in.
 type codexCheck struct {
-	ctx  context.Context
-	path string
+	ctx     context.Context
+	program record.Program
 }
-
-// checkLimit is how long codex may take to answer one question.
-const checkLimit = 5 * time.Second
 
 // doubts are what may be in the way of a run. None of them is reason enough not to try: codex has the last word.
 func (c codexCheck) doubts(version string) (all []string) {
@@ -107,10 +104,9 @@ func (c codexCheck) schema() ([]byte, error) {
 // ask runs codex with a question and returns all that it says. What it says may name a part of a key, and is never
 // passed on.
 func (c codexCheck) ask(args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(c.ctx, checkLimit)
+	ctx, cancel := context.WithTimeout(c.ctx, tellLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, c.path, args...)
-	cmd.WaitDelay = time.Second
+	cmd := questioned(ctx, c.program, args...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%s: %w", strings.Join(args[:min(2, len(args))], " "), cmp.Or(ctx.Err(), err))
@@ -138,10 +134,9 @@ func (c codexCheck) signedOut() string {
 // wantsLogin asks the server whether the model's provider wants a login. It is started without what would reach for the
 // network.
 func (c codexCheck) wantsLogin() (wants, known bool) {
-	ctx, cancel := context.WithTimeout(c.ctx, checkLimit)
+	ctx, cancel := context.WithTimeout(c.ctx, tellLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, c.path, "app-server", "--disable", "plugins", "--disable", "apps")
-	cmd.WaitDelay = time.Second
+	cmd := questioned(ctx, c.program, "app-server", "--disable", "plugins", "--disable", "apps")
 	in, inErr := cmd.StdinPipe()
 	out, outErr := cmd.StdoutPipe()
 	if errors.Join(inErr, outErr) != nil || cmd.Start() != nil {

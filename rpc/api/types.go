@@ -37,52 +37,6 @@ const (
 	NotifyExecution  = "execution/updated"   // Execution
 )
 
-// Hello opens a connection. Whoever says the same client id with the token that its first hello was answered with is that
-// client again, on this connection too.
-type Hello struct {
-	Protocol    int    `json:"protocol"`
-	Client      string `json:"client"` // the caller's choice: 200 characters at most, no control characters
-	Version     string `json:"version"`
-	ResumeToken string `json:"resumeToken,omitempty"`
-	// GraceMs is how long the client outlives its last connection: 90 s if it is absent, a day at most. With 0 it ends
-	// with that.
-	GraceMs      *int64          `json:"graceMs,omitempty"`
-	Capabilities json.RawMessage `json:"capabilities,omitempty"` // of the client; a later hello replaces them
-}
-
-// Welcome answers a hello.
-type Welcome struct {
-	Protocol    int    `json:"protocol"`
-	Version     string `json:"version"`
-	Server      string `json:"server"` // the state directory's id
-	Epoch       int64  `json:"epoch"`
-	ResumeToken string `json:"resumeToken"` // gets this client back, within the grace time
-	Resumed     bool   `json:"resumed"`     // the client was known; false: it is new, whatever its id was before
-	GraceMs     int64  `json:"graceMs"`
-}
-
-// Server is what a connection is told of the supervisor behind its hello's answer.
-type Server struct {
-	Protocol     int                   `json:"protocol"`
-	Version      string                `json:"version"`
-	Server       string                `json:"server"`
-	Epoch        int64                 `json:"epoch"`
-	Resumed      bool                  `json:"resumed"`
-	Capabilities map[string]Capability `json:"capabilities"`
-}
-
-// Capability is something that the server can do for a client.
-type Capability struct {
-	Enabled bool   `json:"enabled"`
-	Reason  string `json:"reason"`
-}
-
-// Closing is the last notification on a connection.
-type Closing struct {
-	Code   int    `json:"code"`
-	Reason string `json:"reason"`
-}
-
 // Target names an execution of the local controller by its key.
 type Target struct {
 	ID string `json:"id"`
@@ -111,46 +65,6 @@ type Wait struct {
 	// Answers says that the asker will answer what the agent asks for meanwhile: it is left open for him, and the wait
 	// goes on. Without it the answer comes when the execution waits for an approval.
 	Answers bool `json:"answers,omitempty"`
-}
-
-// Answer answers a permission. ID is an execution's, with just one pending, or the permission's own.
-type Answer struct {
-	Operation
-	ID       string `json:"id"`
-	Decision string `json:"decision"`         // allow or deny
-	By       string `json:"by,omitempty"`     // who answers, for the record
-	Always   bool   `json:"always,omitempty"` // allow it for the rest of the session
-}
-
-// Answered is the answer that counts (R11). A refusal with already_resolved has the winner in its data.
-type Answered struct {
-	Permission string    `json:"permission"`
-	Execution  string    `json:"execution"`
-	Decision   string    `json:"decision"`
-	By         string    `json:"by"`
-	At         time.Time `json:"at"`
-	Operation  string    `json:"operation,omitempty"` // by which it was given
-	Reason     string    `json:"reason,omitempty"`    // of the rule that denied it
-}
-
-// Permission is what an agent asks for and nobody has answered.
-type Permission struct {
-	ID       string    `json:"id"`
-	ToolCall string    `json:"toolCall,omitempty"`
-	Title    string    `json:"title"` // as in "to run ls"
-	Kind     string    `json:"kind"`
-	Reason   string    `json:"reason,omitempty"`
-	Tool     string    `json:"tool,omitempty"`    // the agent's own name of it
-	Command  string    `json:"command,omitempty"` // what it would run, as a line of shell
-	Paths    []string  `json:"paths,omitempty"`   // files that it is about, as the agent names them
-	AskedAt  time.Time `json:"askedAt"`
-}
-
-// Policy is what an agent may do without anybody being asked (X37).
-type Policy struct {
-	Approve string   `json:"approve,omitempty"`
-	Rules   []string `json:"rules,omitempty"`   // in the words of their file
-	Unasked []string `json:"unasked,omitempty"` // kinds of tools that the agent uses without asking, whatever it is told
 }
 
 // Usage is what a run has cost, as far as its agent tells.
