@@ -19,7 +19,7 @@ import (
 
 // patience is how long a fact may take to come true before a script fails. It is a safety net, never a
 // measure.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // words are the verbs of our own.
 var words = map[string]func(ts *testscript.TestScript, neg bool, args []string){

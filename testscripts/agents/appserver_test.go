@@ -75,7 +75,7 @@ requires_openai_auth = false
 supports_websockets = false
 request_max_retries = 1
 stream_max_retries = 1
-stream_idle_timeout_ms = 2000
+stream_idle_timeout_ms = 4000
 `
 
 // newLab makes a lab whose Codex takes the fake for the named model.

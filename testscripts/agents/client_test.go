@@ -391,7 +391,7 @@ func (h *house) patient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := strings.Replace(string(data), "stream_idle_timeout_ms = 2000", "stream_idle_timeout_ms = 600000", 1)
+	text := strings.Replace(string(data), "stream_idle_timeout_ms = 4000", "stream_idle_timeout_ms = 600000", 1)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
