@@ -138,7 +138,7 @@ func (f *fold) ask(id string, q request, d deed) {
 	}
 	f.Tell("permission_requested", map[string]any{
 		"permission": p.ID, "reason": p.Reason, "options": []providers.Decision{providers.Allow, providers.Deny},
-		"toolCall": map[string]any{"toolCallId": p.ToolCall, "title": p.Title, "kind": p.Kind, "rawInput": shown(q.Input)},
+		"toolCall": map[string]any{"toolCallId": p.ToolCall, "title": p.Title, "kind": p.Kind, "rawInput": wire.Shown(q.Input)},
 	})
 	f.Pending = append(f.Pending, p)
 }

@@ -2,7 +2,6 @@ package claude
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/pintle/pintle/providers/wire"
@@ -35,40 +34,12 @@ func (f *fold) opens(b block, parent string) {
 	}
 	d := f.deed(string(b.Name), in)
 	data := map[string]any{
-		"toolCallId": b.ID, "status": "in_progress", "title": d.title, "kind": d.kind, "rawInput": shown(b.Input),
+		"toolCallId": b.ID, "status": "in_progress", "title": d.title, "kind": d.kind, "rawInput": wire.Shown(b.Input),
 	}
 	if at := d.locations(); len(at) > 0 {
 		data["locations"] = at
 	}
 	f.Tell("tool_call", data)
-}
-
-// shown is a tool's input, as far as there is room.
-func shown(input json.RawMessage) any {
-	if len(input) <= inputLimit {
-		if len(input) == 0 {
-			return map[string]any{}
-		}
-		return input
-	}
-	var values map[string]any
-	_ = json.Unmarshal(input, &values)
-	room := inputLimit / max(1, len(values)+1)
-	for name, value := range values {
-		if s, ok := value.(string); ok && len(s) <= room {
-			continue
-		} else if ok {
-			values[name] = wire.Clip(s, room/4) + fmt.Sprintf(" … (%d bytes in all)", len(s))
-			continue
-		}
-		if n := len(wire.Encode(value)); n > room {
-			values[name] = fmt.Sprintf("… (%d bytes)", n)
-		}
-	}
-	if len(values) > wire.Most {
-		return map[string]any{"note": fmt.Sprintf("%d bytes", len(input))}
-	}
-	return values
 }
 
 // closes tells what came of a call.

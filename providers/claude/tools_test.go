@@ -1,12 +1,8 @@
 package claude
 
 import (
-	"encoding/json"
 	"fmt"
-	"strings"
 	"testing"
-
-	"github.com/pintle/pintle/providers/wire"
 )
 
 // uses is a tool call, of an agent that a call has started if that is named.
@@ -70,22 +66,6 @@ func TestTools_Settle(t *testing.T) {
 	k.wantTold("tool_call_update", `{"status":"failed","toolCallId":"T"}`)
 	if a := k.About(); a.Open != 0 {
 		t.Errorf("%+v", a)
-	}
-}
-
-func TestShown_IsBounded(t *testing.T) {
-	long := strings.Repeat("é", inputLimit)
-	input := wire.Encode(map[string]any{"file_path": "/a", "content": long, "list": []string{long}})
-	got := wire.Encode(shown(input))
-	if len(got) > inputLimit || !strings.Contains(string(got), `"file_path":"/a"`) || !json.Valid(got) || !strings.Contains(string(got), fmt.Sprintf("(%d bytes in all)", 2*inputLimit)) {
-		t.Errorf("%d bytes: %.300s", len(got), got)
-	}
-	many := map[string]any{}
-	for i := range 10_000 {
-		many[fmt.Sprintf("%010d", i)] = i
-	}
-	if got := wire.Encode(shown(wire.Encode(many))); len(got) > 100 {
-		t.Errorf("%d bytes: %.300s", len(got), got)
 	}
 }
 
