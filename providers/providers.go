@@ -65,6 +65,9 @@ type Provider struct {
 	// Natives are the places of the real program behind an npm package's wrapper, given where that lies, symbolic links
 	// resolved; nil if there is none.
 	Natives func(wrapper string) []string
+	// Manifest is the npm package's package.json, given the program, symbolic links resolved: it has the version of an agent that
+	// does not tell it; "" if there is none. nil if the agent tells it.
+	Manifest func(program string) string
 	// Environment has the names that the agent's own settings and keys have (E1).
 	Environment []string
 	// Launch is how the process of an agent that is spoken to is started, for the order that comes first. more are the user's

@@ -17,12 +17,13 @@ import (
 	"github.com/pintle/pintle/providers/claude"
 	"github.com/pintle/pintle/providers/codex"
 	"github.com/pintle/pintle/providers/command"
+	"github.com/pintle/pintle/providers/pi"
 	"github.com/pintle/pintle/rpc/api"
 )
 
 // all are the drivers that this binary has, in the order in which agents are listed.
 func all() []providers.Provider {
-	return append([]providers.Provider{command.Provider(), codex.Provider(), claude.Provider()}, acp.Providers()...)
+	return append([]providers.Provider{command.Provider(), codex.Provider(), claude.Provider(), pi.Provider()}, acp.Providers()...)
 }
 
 // drivers are they by name.

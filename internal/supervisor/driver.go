@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -36,6 +37,20 @@ func (r *run) startedAs(o providers.Order) providers.Launch {
 	l := d.Launch(o, slices.Concat(r.spec.More, p.AgentArgs), r.s.dir.Path(agentDir(r.st.RuntimeID)))
 	l.Args = slices.Concat(l.Args[:1], r.spec.Words, l.Args[1:])
 	return l
+}
+
+// packaged is the version that the agent's npm package has; "" if it has none, or the agent tells it itself.
+func (r *run) packaged() string {
+	manifest := r.provider().Manifest
+	if manifest == nil {
+		return ""
+	}
+	var p struct{ Version string }
+	if real, err := filepath.EvalSymlinks(r.program()); err == nil {
+		data, _ := os.ReadFile(manifest(real)) // without one there is no version
+		_ = json.Unmarshal(data, &p)
+	}
+	return p.Version
 }
 
 // agentDir is where the files lie that an agent's process is started with, relative to the state directory.

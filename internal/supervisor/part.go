@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,13 +25,14 @@ func (rt *runtime) seat() *seat {
 	return s
 }
 
-// version is the agent's; in a process that was there before, the first session's fold alone was told.
+// version is the agent's; in a process that was there before, the first session's fold alone was told, and some agents have it
+// in their package only.
 func (rt *runtime) version() string {
 	v := rt.about().Version
 	if s := rt.seat(); s != nil && v == "" {
 		v = s.version()
 	}
-	return v
+	return cmp.Or(v, rt.r.packaged())
 }
 
 // alone reports whether the process is to be closed when this session is done with it: nobody else has a part in it, or
