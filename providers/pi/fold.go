@@ -146,13 +146,17 @@ func (f *fold) take(r record, line []byte) {
 // ordered is the operation that is made for an order and answers no line of the agent's.
 func (f *fold) ordered(name string) string { return wire.Ordered(f.Order.Turn, name) }
 
-// call makes a request, under an id that no other has.
-func (f *fold) call(what string, more map[string]any) (id string) {
-	id = what + "/" + f.Next()
+// call makes a request, under an id. One whose answer counts has the turn's name in it: no other turn takes it for its own.
+func (f *fold) call(what, id string, more map[string]any) {
 	request := map[string]any{"id": id, "type": what}
 	for name, value := range more {
 		request[name] = value
 	}
 	f.Send(request)
-	return id
+}
+
+// await makes a request whose answer decides how it goes on.
+func (f *fold) await(what string) {
+	f.Waiting = what + "/" + f.Order.Turn
+	f.call(what, f.Waiting, nil)
 }

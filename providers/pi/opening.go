@@ -19,7 +19,7 @@ func (f *fold) Begin(o providers.Order) []providers.Frame {
 		case f.Waiting != "": // what it opens with is under way
 		case !f.Ready:
 			f.Session = conversation(o)
-			f.Waiting = f.call("get_state", nil)
+			f.await("get_state")
 		case gated(o) && !f.Gated:
 			f.finish(session.Failed, "config", "pi was started without being told to ask")
 		default:
@@ -38,7 +38,7 @@ func (f *fold) answered(r record) {
 	case id == f.Waiting:
 		f.Waiting = ""
 		f.cleared()
-	case id == "prompt/"+f.Prompt:
+	case id == f.promptID():
 		f.accepted(r)
 	default:
 		f.steerAnswered(r)
@@ -123,9 +123,11 @@ func (f *fold) prompt() {
 		return
 	}
 	f.Prompt = f.Next()
-	f.call("prompt", map[string]any{"message": f.Order.Prompt, "streamingBehavior": "followUp"})
+	f.call("prompt", f.promptID(), map[string]any{"message": f.Order.Prompt, "streamingBehavior": "followUp"})
 	f.Order.Prompt = "" // it may be long, and is not needed again
 }
+
+func (f *fold) promptID() string { return "prompt/" + f.Order.Turn }
 
 // What pi answers to a prompt.
 const (

@@ -83,7 +83,8 @@ func (f *fold) steer() {
 	for i := range f.Steers {
 		if s := &f.Steers[i]; s.State == providers.Held {
 			s.State, s.Frame = providers.Sent, f.Next()
-			s.Request = f.call("steer", map[string]any{"message": s.Text})
+			s.Request = "steer/" + f.ordered(s.Op)
+			f.call("steer", s.Request, map[string]any{"message": s.Text})
 			s.Text = ""
 		}
 	}

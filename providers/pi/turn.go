@@ -59,7 +59,7 @@ func (f *fold) settled(aborted bool) {
 		if f.Stop {
 			f.Settled = &providers.End{Outcome: session.Cancelled, Code: "cancelled", Message: "interrupted before the prompt was worked on"}
 		}
-		f.Waiting = f.call("clear_queue", nil)
+		f.await("clear_queue")
 	default:
 		f.due()
 	}
@@ -78,7 +78,7 @@ func (f *fold) over() {
 	switch {
 	case f.Settled == nil || f.Waiting != "" || f.Busy || f.unanswered():
 	case f.unread():
-		f.Waiting = f.call("clear_queue", nil)
+		f.await("clear_queue")
 	default:
 		f.finish(f.Settled.Outcome, f.Settled.Code, f.Settled.Message)
 	}
@@ -154,8 +154,8 @@ func (f *fold) Interrupt() []providers.Frame {
 // abort has the run break off. What is in the queue would be taken into the next one. An extension that waits for an answer would
 // have it wait; answered before, it would have the model asked again.
 func (f *fold) abort() {
-	f.call("clear_queue", nil)
-	f.call("abort", nil)
+	f.call("clear_queue", "forget/"+f.Next(), nil)
+	f.call("abort", "abort/"+f.Next(), nil)
 	for _, p := range f.Pending {
 		f.cancel(p.Request)
 	}

@@ -1,0 +1,9 @@
+package pi
+
+import (
+	"testing"
+
+	"github.com/pintle/pintle/providers/providertest"
+)
+
+func FuzzFold(f *testing.F) { providertest.Fuzz(f, Provider(), spoken(f)) }
