@@ -33,7 +33,7 @@ type guest struct {
 }
 
 // guests are all that the suite is run on.
-var guests = []guest{claudeCode, openCode, geminiCLI, claudeACP, codexACP}
+var guests = []guest{claudeCode, piAgent, openCode, geminiCLI, claudeACP, codexACP}
 
 // Fake settings of a model's server, at the address of ours. It needs five seconds of the processor's for each start.
 var openCode = guest{
@@ -99,6 +99,18 @@ var claudeCode = guest{
 			t.Fatal(err)
 		}
 		return append(claudeVars(l), "CLAUDE_CODE_TMPDIR="+tmp, "TMPDIR="+tmp)
+	},
+}
+
+// pi has no plans, but what extensions make of them.
+var piAgent = guest{
+	agent: "pi", title: "pi", pkg: "@earendil-works/pi-coding-agent", program: "@earendil-works/pi-coding-agent/dist/bundle/cli.js",
+	model: "fake/fake-model", own: []string{".pi/agent/models.json", ".pi/agent/settings.json"}, steers: true,
+	cannot: map[string]string{"plan": "it makes none"},
+	settle: func(t testing.TB, l *lab) []string {
+		l.write(t, ".pi/agent/models.json", piModels(l.model.URL()))
+		l.write(t, ".pi/agent/settings.json", piSettings)
+		return piQuiet
 	},
 }
 

@@ -7,21 +7,6 @@ import (
 	"testing"
 )
 
-var piAgent = guest{
-	agent: "pi", title: "pi", pkg: "@earendil-works/pi-coding-agent", program: "@earendil-works/pi-coding-agent/dist/bundle/cli.js",
-	model: "fake/fake-model", own: []string{".pi/agent/*.json"},
-	settle: func(t testing.TB, l *lab) []string {
-		model := object{
-			"id": "fake-model", "name": "Fake", "contextWindow": 100000, "maxTokens": 8000,
-			"cost": object{"input": 1, "output": 2, "cacheRead": 0.1, "cacheWrite": 0},
-		}
-		provider := object{"baseUrl": l.model.URL(), "apiKey": "dummy", "api": "openai-completions", "models": []object{model}}
-		l.write(t, ".pi/agent/models.json", object{"providers": object{"fake": provider}})
-		l.write(t, ".pi/agent/settings.json", object{"retry": object{"baseDelayMs": 10}})
-		return []string{"PI_OFFLINE=1", "PI_TELEMETRY=0", "PI_SKIP_VERSION_CHECK=1"}
-	},
-}
-
 func TestPi_Fake(t *testing.T) { converses(t, "pi", "the script says 400") }
 
 // piClient speaks to pi's rpc mode.
