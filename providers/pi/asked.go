@@ -52,7 +52,7 @@ func (f *fold) wants(d dialog) {
 	known := slices.ContainsFunc(f.Pending, func(o pending) bool { return o.Request == p.Request })
 	switch {
 	case known: // said again
-	case f.Stop || f.Denied != "" || f.Failure != nil: // the turn is about to end
+	case f.breaking():
 		f.cancel(p.Request)
 	case !ok:
 		f.Notice("an extension of pi's asked " + p.Title + ", which cannot be answered here")

@@ -19,10 +19,11 @@ const refused = "This was not allowed. Do not try it in another way; go on witho
 export default function (pi: ExtensionAPI) {
 	pi.on("session_start", (_event, ctx) => ctx.ui.setStatus("pintle", "asks"));
 	pi.on("tool_call", async (event, ctx) => {
-		freeze(event.input);
 		// Another extension may have put a tool of its own in the place of one of pi's.
 		const tool = pi.getAllTools().find((t) => t.name === event.toolName);
 		const builtin = tool?.sourceInfo.source === "builtin";
+		if (builtin) plain(event.input, ctx.cwd);
+		freeze(event.input);
 		const question = {
 			pintle: "tool_call",
 			call: event.toolCallId,
@@ -34,6 +35,11 @@ export default function (pi: ExtensionAPI) {
 		const answer = await ctx.ui.select(JSON.stringify(question, short), ["allow", "deny"], { signal: ctx.signal });
 		return answer === "allow" ? undefined : { block: true, reason: refused };
 	});
+}
+
+// plain has a file that only pi would find under its name be named as anybody would.
+function plain(input: any, cwd: string) {
+	if (typeof input.path === "string" && resolve(cwd, input.path) !== path(input.path, cwd)) input.path = path(input.path, cwd);
 }
 
 function freeze(value: unknown) {

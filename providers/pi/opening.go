@@ -54,6 +54,9 @@ type condition struct {
 
 type model struct{ ID, Name, Provider ident }
 
+// none is what pi has for a model that it has not.
+var none = model{ID: "unknown", Name: "unknown", Provider: "unknown"}
+
 // String is a model's name as --model takes it.
 func (m model) String() string { return wire.Clip(string(m.Provider+"/"+m.ID), wire.IDLimit) }
 
@@ -68,7 +71,7 @@ func (f *fold) greeted(r record) {
 		f.finish(session.Failed, "protocol", fmt.Sprintf("pi opened the conversation %q in place of %s", c.Session, f.Session))
 	case gated(f.Order) && !f.Gated:
 		f.finish(session.Failed, "config", "pi did not load the extension that has it ask before it uses a tool")
-	case c.Model.ID == "":
+	case c.Model.ID == "", c.Model == none:
 		f.finish(session.Failed, "config", "pi has no model: sign in to a provider of models, or name a model")
 	case !c.Model.fits(f.Order.Model):
 		f.finish(session.Failed, "config", fmt.Sprintf("pi chose the model %s for %s", c.Model, f.Order.Model))
@@ -98,8 +101,8 @@ var levels = []string{"off", "minimal", "low", "medium", "high", "xhigh", "max"}
 // was said in it is not there any more, which somebody should know.
 func (f *fold) stands(c condition) {
 	f.Ready, f.Model = true, c.Model.String()
-	if f.Order.Conversation != "" && !f.Order.Lost && c.Count == 0 {
-		f.Tell("conversation_replaced", map[string]string{"was": f.Session, "why": "pi has nothing of it in this directory"})
+	if f.Order.Conversation != "" && c.Count == 0 {
+		f.Tell("conversation_replaced", map[string]string{"was": f.Session, "why": "pi has nothing of it"})
 	}
 	f.due()
 }
@@ -148,6 +151,9 @@ func (f *fold) accepted(r record) {
 		f.finish(session.Cancelled, "cancelled", "interrupted before the prompt was worked on")
 	case !r.Success:
 		f.finish(session.Failed, refusalCause(string(r.Error)), "pi did not take the prompt: "+string(r.Error))
+	case d.Disposition == "":
+		f.abort()
+		f.finish(session.Failed, "config", "this version of pi is too old: it does not say what becomes of a prompt")
 	case d.Disposition == handled && !f.Busy:
 		f.Confirmed, f.Begun = true, true
 		f.finish(session.Completed, "", "")

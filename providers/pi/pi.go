@@ -29,7 +29,7 @@ func Provider() providers.Provider {
 	return providers.Provider{
 		Name: Name, Program: "pi", Environment: environment, Tested: Tested, Install: "npm install -g @earendil-works/pi-coding-agent",
 		Keys: keys, Credentials: credentials, Login: "pi, and /login there; or set the key of a model's provider, such as ANTHROPIC_API_KEY",
-		Manifest: manifest, Stdin: true, Steers: true, Lockless: true, Split: wire.Split, New: restore, Launch: launch, Kept: kept,
+		Manifest: manifest, Stdin: true, Steers: true, Lockless: true, Split: wire.Split, New: restore, Launch: launch,
 	}
 }
 
@@ -66,16 +66,6 @@ func below(env map[string]string, dir string) string {
 
 func credentials(env map[string]string) []string {
 	return []string{wire.Literal(home(env)) + "/auth.json", wire.Literal(home(env)) + "/models.json"}
-}
-
-// kept is where a conversation is, from the time at which the model has its first prompt on. The directory in between is named
-// by where pi works. A directory that pi's settings or its arguments name is not known here.
-func kept(env map[string]string, conversation string) []string {
-	file := "*_" + wire.Literal(conversation) + ".jsonl"
-	if dir := below(env, env["PI_CODING_AGENT_SESSION_DIR"]); dir != "" {
-		return []string{filepath.Join(wire.Literal(dir), file)}
-	}
-	return []string{filepath.Join(wire.Literal(home(env)), "sessions", "*", file)}
 }
 
 // manifest is where the version is, which pi does not tell in this mode; "" if the program is not npm's.

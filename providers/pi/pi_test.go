@@ -3,6 +3,7 @@ package pi
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,6 +51,7 @@ func TestProvider_EndsAsRecorded(t *testing.T) {
 		{"interrupted", 1, session.Cancelled, "cancelled", "w1"},
 		{"interrupted_retry", 1, session.Cancelled, "cancelled", ""},
 		{"retried", 1, session.Completed, "", "recovered"},
+		{"no_model", 1, session.Failed, "config", ""},
 		{"error_unauthorized", 1, session.Failed, "auth", ""},
 		{"error_limited", 1, session.Failed, "capacity", ""},
 		{"error_broken", 1, session.Failed, "transient", ""},
@@ -111,19 +113,19 @@ func TestConversation_IsOfTheProcess(t *testing.T) {
 	}
 }
 
-func TestKept(t *testing.T) {
+// In those it looks for a key, however its home is called.
+func TestCredentials(t *testing.T) {
 	for _, test := range []struct {
 		env  map[string]string
 		want string
 	}{
-		{map[string]string{"HOME": "/h"}, "/h/.pi/agent/sessions/*/*_C.jsonl"},
-		{map[string]string{"HOME": "/h", "PI_CODING_AGENT_DIR": "/c"}, "/c/sessions/*/*_C.jsonl"},
-		{map[string]string{"HOME": "/h", "PI_CODING_AGENT_DIR": "~/c"}, "/h/c/sessions/*/*_C.jsonl"},
-		{map[string]string{"HOME": "/h", "PI_CODING_AGENT_DIR": "~c"}, "~c/sessions/*/*_C.jsonl"},
-		{map[string]string{"HOME": "/h", "PI_CODING_AGENT_SESSION_DIR": "/s"}, "/s/*_C.jsonl"},
-		{map[string]string{"HOME": "/h[1]*"}, `/h\[1]\*/.pi/agent/sessions/*/*_C.jsonl`},
+		{map[string]string{"HOME": "/h"}, "/h/.pi/agent"},
+		{map[string]string{"HOME": "/h", "PI_CODING_AGENT_DIR": "/c"}, "/c"},
+		{map[string]string{"HOME": "/h", "PI_CODING_AGENT_DIR": "~/c"}, "/h/c"},
+		{map[string]string{"HOME": "/h", "PI_CODING_AGENT_DIR": "~c"}, "~c"},
+		{map[string]string{"HOME": "/h[1]*"}, `/h\[1]\*/.pi/agent`},
 	} {
-		if got := kept(test.env, "C"); len(got) != 1 || got[0] != test.want {
+		if got := credentials(test.env); !slices.Equal(got, []string{test.want + "/auth.json", test.want + "/models.json"}) {
 			t.Errorf("%v: %q", test.env, got)
 		}
 	}

@@ -42,7 +42,7 @@ func (f *fold) Steer(op, text string) ([]providers.Frame, bool) {
 // taken in behind the answer.
 func (f *fold) steerable() bool {
 	under := f.Waiting != "" || f.Ready
-	over := f.Stop || f.Denied != "" || f.Failure != nil || f.Settled != nil || f.End != nil
+	over := f.breaking() || f.Settled != nil || f.End != nil
 	return under && !over && f.Order.Turn != "" && !f.Order.Open
 }
 

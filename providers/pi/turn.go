@@ -15,10 +15,18 @@ func (f *fold) outstanding() bool { return f.Prompt != "" && f.End == nil }
 // has taken the prompt in.
 func (f *fold) ours() bool { return f.outstanding() && (f.Taken == started || f.Confirmed) }
 
+// breaking says that the turn is to be broken off.
+func (f *fold) breaking() bool { return f.Stop || f.Denied != "" || f.Failure != nil }
+
 // starts takes in that a run begins. Only an extension begins one without a prompt.
+// What was to be broken off before it began is broken off now: pi may not have taken notice.
 func (f *fold) starts() {
 	f.Busy = true
-	if f.ours() || f.Own {
+	switch {
+	case f.ours() && f.breaking():
+		f.abort()
+		return
+	case f.ours() || f.Own:
 		return
 	}
 	f.Own = true

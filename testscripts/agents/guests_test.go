@@ -106,7 +106,10 @@ var claudeCode = guest{
 var piAgent = guest{
 	agent: "pi", title: "pi", pkg: "@earendil-works/pi-coding-agent", program: "@earendil-works/pi-coding-agent/dist/bundle/cli.js",
 	model: "fake/fake-model", own: []string{".pi/agent/models.json", ".pi/agent/settings.json"}, steers: true,
-	cannot: map[string]string{"plan": "it makes none"},
+	cannot: map[string]string{
+		"plan":                           "it makes none",
+		"permissions end with their run": "as it is configured by default it asks nobody: it has no permissions of its own",
+	},
 	settle: func(t testing.TB, l *lab) []string {
 		l.write(t, ".pi/agent/models.json", piModels(l.model.URL()))
 		l.write(t, ".pi/agent/settings.json", piSettings)

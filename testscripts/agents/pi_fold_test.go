@@ -32,7 +32,7 @@ func TestPi_SecondTurn(t *testing.T) {
 	n.record(t, "turns", r)
 }
 
-// A conversation that is opened without a prompt stands and is kept nowhere: it is begun again under its id.
+// A conversation that is opened without a prompt stands and is kept nowhere: it is begun again under its id, which is told.
 func TestPi_OpensWithoutAPrompt(t *testing.T) {
 	n := newNest(t)
 	opening := n.order(1, "")
@@ -44,10 +44,10 @@ func TestPi_OpensWithoutAPrompt(t *testing.T) {
 	}
 	r.kill()
 
-	opening.Conversation, opening.Lost = lost.Conversation, true
+	opening.Conversation = lost.Conversation
 	r = n.run(t, opening, session.Completed, "")
 	a := r.run(n.order(2, "respond with exactly: one"), session.Completed, "")
-	if a.Conversation != lost.Conversation || r.count("conversation_replaced", "") != 0 || len(n.kept(t, a.Conversation)) != 1 {
+	if a.Conversation != lost.Conversation || r.count("conversation_replaced", lost.Conversation) != 1 || len(n.kept(t, a.Conversation)) != 1 {
 		t.Errorf("%+v, %s", a, r.story())
 	}
 	n.record(t, "opened", r)
@@ -124,6 +124,18 @@ func TestPi_Models(t *testing.T) {
 	n.run(t, o, session.Failed, "config")
 }
 
+// Without a model it says that it has one which is called unknown.
+func TestPi_NoModel(t *testing.T) {
+	n := newNest(t)
+	n.write(t, n.settings("models.json"), object{"providers": object{}})
+	n.write(t, n.settings("settings.json"), object{})
+	r := n.run(t, n.order(1, "respond with exactly: one"), session.Failed, "config")
+	if a := r.fold.About(); !strings.Contains(a.End.Message, "has no model") {
+		t.Errorf("%+v", a.End)
+	}
+	n.record(t, "no_model", r)
+}
+
 // Told to ask, it asks for everything, and does nothing that it was not allowed.
 func TestPi_PermissionsAreAnswered(t *testing.T) {
 	for _, test := range []struct {
@@ -133,9 +145,9 @@ func TestPi_PermissionsAreAnswered(t *testing.T) {
 	}{
 		{"asked_command", "shell: ls", providers.Permission{Title: "to run ls", Kind: "execute", Tool: "bash", Command: "ls"}, "a.txt"},
 		{"asked_read", "read: a.txt", providers.Permission{Title: "to read a.txt", Kind: "read", Tool: "read", Paths: []string{"DIR/a.txt"}}, "content"},
-		{"asked_write", "write: @b.txt", providers.Permission{Title: "to write @b.txt", Kind: "edit", Tool: "write", Paths: []string{"DIR/b.txt"}}, "Successfully"},
+		{"asked_write", "write: @b.txt", providers.Permission{Title: "to write b.txt", Kind: "edit", Tool: "write", Paths: []string{"DIR/b.txt"}}, "Successfully"},
 		{"asked_edit", `tool: edit {"path":"~/../dir/a.txt","edits":[{"oldText":"content","newText":"other"}]}`, providers.Permission{
-			Title: "to edit ~/../dir/a.txt", Kind: "edit", Tool: "edit", Paths: []string{"DIR/a.txt"},
+			Title: "to edit a.txt", Kind: "edit", Tool: "edit", Paths: []string{"DIR/a.txt"},
 		}, "Successfully"},
 	} {
 		for _, decision := range []providers.Decision{providers.Allow, providers.Deny, providers.Fail} {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -168,17 +169,14 @@ func (n *nest) told() (all string) {
 	return all
 }
 
-// kept are the files that the driver knows a conversation by.
-func (n *nest) kept(t *testing.T, conversation string) (all []string) {
+// kept are the files that a conversation is in.
+func (n *nest) kept(t *testing.T, conversation string) []string {
 	t.Helper()
-	for _, pattern := range pi.Provider().Kept(map[string]string{"HOME": n.home}, conversation) {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, found...)
+	found, err := filepath.Glob(n.settings("sessions", "*", "*_"+conversation+".jsonl"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return all
+	return found
 }
 
 // extension is one of the user's.
@@ -223,7 +221,7 @@ func (n *nest) record(t *testing.T, name string, r *driver) {
 		return
 	}
 	r.close()
-	for _, ours := range uuid.FindAll(append(bytes.Join(r.written, nil), r.fold.About().Conversation...), -1) {
+	for _, ours := range uuid.FindAll(append(bytes.Join(r.written, nil), strings.Join(r.cmd.Args, " ")...), -1) {
 		if !bytes.Contains(bytes.Join(r.lines, nil), fmt.Appendf(nil, `"extension_ui_request","id":"%s"`, ours)) {
 			n.names[string(ours)] = string(ours) // the suite's orders are called alike, and so are these
 		}
