@@ -75,7 +75,7 @@ func together() {
 // a test looks at.
 func depend(root string) error {
 	return filepath.WalkDir(root, func(path string, e os.DirEntry, err error) error {
-		if err == nil && filepath.Ext(path) == ".go" {
+		if err == nil && slices.Contains([]string{".go", ".ts"}, filepath.Ext(path)) {
 			_, err = os.Stat(path)
 		}
 		return err

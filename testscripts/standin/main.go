@@ -1,5 +1,5 @@
-// Standin stands in for `codex app-server`, or for Claude Code if it is called claude or that is its first argument, for what
-// the real ones cannot be made to do. A prompt is what it does, step by step, with "; " between them; the directory that it
+// Standin stands in for `codex app-server`, or for Claude Code if it is called claude or that is its first argument, or for pi if
+// that is, for what the real ones cannot be made to do. A prompt is what it does, step by step, with "; " between them; the directory that it
 // runs in has what it did, and what it waits for:
 //
 //	say TEXT        a message; without any, the turn ends with "said N", N counting the turns of all processes
@@ -64,6 +64,10 @@ func main() {
 	}
 	if len(os.Args) > 1 && os.Args[1] == "acp" {
 		beACP()
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == "pi" {
+		bePi(os.Args[1:])
 		return
 	}
 	note("launches", "x")
