@@ -38,6 +38,7 @@ type state struct {
 // newest is what is known of the newest turn. The next one begins without any of it.
 type newest struct {
 	Prompt    string          `json:"prompt,omitempty"`    // the operation of the frame that has it
+	Sum       string          `json:"sum,omitempty"`       // of it; "" if a template may make another text of it
 	Taken     string          `json:"taken,omitempty"`     // what the agent has answered to it
 	Confirmed bool            `json:"confirmed,omitempty"` // it is in the conversation
 	Begun     bool            `json:"begun,omitempty"`

@@ -67,13 +67,14 @@ func (f *fold) message(r record) {
 }
 
 // heard is that a message is in the conversation: the prompt, or one that was put into the turn. The prompt of a run that was
-// started for it is the first; a template may have made another text of it.
+// started for it is the first, whatever a template has made of it; in an extension's run there are other messages too.
 func (f *fold) heard(text string) {
-	if f.Taken != "" && !f.Confirmed {
+	switch {
+	case f.Taken == "" || f.Confirmed:
+		f.confirmed(text)
+	case f.Taken == started || f.Sum == "" || f.Sum == wire.Sum(16, text):
 		f.confirm()
-		return
 	}
-	f.confirmed(text)
 }
 
 // whole tells what was not told in pieces.

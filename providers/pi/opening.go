@@ -126,6 +126,9 @@ func (f *fold) prompt() {
 		return
 	}
 	f.Prompt = f.Next()
+	if !strings.HasPrefix(f.Order.Prompt, "/") {
+		f.Sum = wire.Sum(16, f.Order.Prompt)
+	}
 	f.call("prompt", f.promptID(), map[string]any{"message": f.Order.Prompt, "streamingBehavior": "followUp"})
 	f.Order.Prompt = "" // it may be long, and is not needed again
 }
