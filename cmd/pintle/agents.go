@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -179,12 +180,19 @@ func (a *app) signedOut(g agent, found record.Program) string {
 			env[name] = value
 		}
 	}
-	for _, pattern := range g.Credentials(env) {
-		if found, _ := filepath.Glob(pattern); len(found) > 0 {
-			return ""
-		}
+	if slices.ContainsFunc(g.Credentials(env), holds) {
+		return ""
 	}
 	return "no sign of a login: " + g.Login
+}
+
+// holds reports whether a file of a pattern has more in it than the empty object that agents begin it with.
+func holds(pattern string) bool {
+	found, _ := filepath.Glob(pattern)
+	return slices.ContainsFunc(found, func(path string) bool {
+		info, err := os.Stat(path)
+		return err == nil && info.Size() > int64(len("{}\n"))
+	})
 }
 
 // readiness says whether an agent can be used, and what for, what may be in its way, or why not.
