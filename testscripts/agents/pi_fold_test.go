@@ -179,6 +179,16 @@ func TestPi_PermissionsAreAnswered(t *testing.T) {
 	}
 }
 
+// What our extension cannot make out is not asked, and not done.
+func TestPi_WhatCannotBeAsked(t *testing.T) {
+	n := newNest(t)
+	r := n.run(t, n.asking(1, `tool: write {"path":"file://%zz","content":"c"}`), session.Completed, "")
+	if a := r.fold.About(); a.Open != 0 || r.count("permission_requested", "") != 0 || r.count("tool_call_update", `"status":"failed"`) != 1 {
+		t.Error(r.story())
+	}
+	n.record(t, "not_asked", r)
+}
+
 // A tool that another one calls is asked for too.
 func TestPi_NestedCallsAreAsked(t *testing.T) {
 	n := newNest(t)
