@@ -112,7 +112,10 @@ var piAgent = guest{
 	},
 	settle: func(t testing.TB, l *lab) []string {
 		l.write(t, ".pi/agent/models.json", piModels(l.model.URL()))
-		l.write(t, ".pi/agent/settings.json", piSettings)
+		// Where the model is not there, it is silent for longer than the suite waits before it tries again.
+		l.write(t, ".pi/agent/settings.json", object{
+			"defaultProvider": "fake", "defaultModel": "fake-model", "retry": object{"maxRetries": 1, "baseDelayMs": 3000},
+		})
 		return piQuiet
 	},
 }
