@@ -9,6 +9,7 @@ import (
 	"github.com/pintle/pintle/providers"
 	"github.com/pintle/pintle/providers/acp"
 	"github.com/pintle/pintle/providers/claude"
+	"github.com/pintle/pintle/providers/pi"
 )
 
 // byHand is an agent that is spoken to by hand, in a lab of its own.
@@ -49,7 +50,7 @@ func BenchmarkGuestOneShot(b *testing.B) {
 
 // BenchmarkGuestWarmTurn is one more turn of a process that is there: by hand, at our socket and from the shell.
 func BenchmarkGuestWarmTurn(b *testing.B) {
-	drivers := map[string]providers.Provider{"claude": claude.Provider()}
+	drivers := map[string]providers.Provider{"claude": claude.Provider(), "pi": pi.Provider()}
 	for _, p := range acp.Providers() {
 		drivers[p.Name] = p
 	}
