@@ -77,7 +77,7 @@ func TestE4_ValuesAreBroughtForAnAttempt(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.st.Attempt = 2
-	r.done = make(chan struct{})
+	r.done, r.quitted = make(chan struct{}), make(chan struct{})
 	r.finish(false)
 	if _, ok := s.envs[r.folder]; ok {
 		t.Error("the values of an attempt that is over are kept")

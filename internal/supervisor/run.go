@@ -20,10 +20,11 @@ import (
 // run carries one execution's newest attempt to its end. One goroutine owns it; others may wake it, wait
 // for done and read what current returns.
 type run struct {
-	s      *Supervisor
-	folder string
-	poked  chan struct{} // capacity 1
-	done   chan struct{} // closed when the attempt is settled, or the supervisor leaves
+	s       *Supervisor
+	folder  string
+	poked   chan struct{} // capacity 1
+	done    chan struct{} // closed when the attempt is settled, or the supervisor leaves
+	quitted chan struct{} // closed behind that, once its runtime is removed
 
 	spec record.Spec
 	st   record.Status
@@ -79,7 +80,7 @@ func (s *Supervisor) ensure(folder string) *run {
 
 func newRun(s *Supervisor, folder string) *run {
 	return &run{
-		s: s, folder: folder, poked: make(chan struct{}, 1), done: make(chan struct{}), claimed: make(chan struct{}),
+		s: s, folder: folder, poked: make(chan struct{}, 1), done: make(chan struct{}), quitted: make(chan struct{}), claimed: make(chan struct{}),
 		changed: make(chan struct{}), answers: make(chan question), since: time.Now(),
 		steers: make(chan steering), heeds: map[string]chan providers.Steered{}, fated: map[string]bool{}, unruled: map[string]bool{},
 	}
@@ -157,7 +158,9 @@ func (r *run) finish(ended bool) {
 	}
 	maps.DeleteFunc(r.s.asks, func(_, folder string) bool { return folder == r.folder })
 	r.s.used = time.Now()
+	r.s.tidying[r] = struct{}{} // found by who does not find the run any more
 	r.s.mu.Unlock()
+	defer r.tidied()
 	close(r.done)
 	r.wakeFor()
 	r.s.leaveHome(r.st.Session)
@@ -174,6 +177,14 @@ func (r *run) finish(ended bool) {
 	if open, err := r.s.unended(r.folder); ended && open && err == nil && r.s.ctx.Err() == nil {
 		r.s.ensure(r.folder)
 	}
+}
+
+// tidied lets those go on who wait for what comes behind the run's end.
+func (r *run) tidied() {
+	r.s.mu.Lock()
+	delete(r.s.tidying, r)
+	r.s.mu.Unlock()
+	close(r.quitted)
 }
 
 // pause waits, until it is woken or the context ends, at most d.

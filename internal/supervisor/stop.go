@@ -31,6 +31,13 @@ func (s *Supervisor) endAll(ctx context.Context) error {
 		}
 	}
 	s.closeAllKept(ctx)
+	for _, r := range s.untidied() {
+		select {
+		case <-r.quitted:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	s.evictions.Wait()
 	left := s.endUnsettled(ctx)
 	if err := s.restNoMore(ctx); err != nil {
@@ -48,6 +55,13 @@ func (s *Supervisor) driven() (runs []*run) {
 		runs = append(runs, r)
 	}
 	return runs
+}
+
+// untidied are the runs that have ended, and whose runtimes are about to be removed.
+func (s *Supervisor) untidied() []*run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.tidying))
 }
 
 // forcing notes that a runtime is ended by force, in a stop: it could not be told to end, or did not.

@@ -69,6 +69,7 @@ type Supervisor struct {
 	runs     map[string]*run          // by folder, those that have not ended
 	envs     map[string]brought       // by folder: values that no record holds
 	books    map[string]*book         // by session, those that are open
+	tidying  map[*run]struct{}        // those that have ended, and whose runtime goes behind that
 	kept     map[string]*keeper       // by session: processes that wait for its next run
 	attends  map[string]presence      // by folder: who will answer what the agent asks for
 	hubs     map[string]*hub          // by runtime: processes that sessions share
@@ -149,7 +150,7 @@ func newSupervisor(ctx context.Context, leave context.CancelFunc, o Options, l *
 		o: o, dir: o.Dir, log: l, ctx: ctx, leave: leave, runs: map[string]*run{}, envs: map[string]brought{}, used: time.Now(),
 		feeds: newFeeds(), desks: map[string]*desk{}, leases: map[string]session.Leases{}, void: map[string]map[string]bool{},
 		homes: map[string]environ.Environment{}, mending: map[string]bool{},
-		books: map[string]*book{}, kept: map[string]*keeper{}, attends: map[string]presence{}, asks: map[string]string{},
+		books: map[string]*book{}, tidying: map[*run]struct{}{}, kept: map[string]*keeper{}, attends: map[string]presence{}, asks: map[string]string{},
 		slots: newSlots(o.Config.Limits.Running), errands: map[string]*errand{},
 	}
 	s.clients = newRegistry(ctx, o.Dir, l, systemClock{}, s.clientGone)
