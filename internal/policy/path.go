@@ -8,7 +8,29 @@ import (
 
 // covers reports whether a pattern holds for a file, or for a directory that it is in.
 func covers(pattern, name string, q Request) bool {
-	return matches(parts(absolute(pattern, q)), parts(absolute(name, q)))
+	return matches(rooted(pattern, q), parts(absolute(name, q)))
+}
+
+// above reports whether a pattern may hold for something below a directory.
+func above(pattern, name string, q Request) bool {
+	below, dir := rooted(pattern, q), parts(absolute(name, q))
+	for i, part := range dir {
+		switch {
+		case i == len(below):
+			return false
+		case below[i] == "**":
+			return true
+		case !one(below[i], part):
+			return false
+		}
+	}
+	return len(below) > len(dir)
+}
+
+// rooted are the parts of a pattern from the root. Where the agent works, and its home, are no patterns.
+func rooted(pattern string, q Request) []string {
+	q.Cwd, q.Home = quote(q.Cwd), quote(q.Home)
+	return parts(absolute(pattern, q))
 }
 
 // absolute is a path, or a pattern of paths, from the root. ~ is the home.
@@ -31,12 +53,16 @@ func (r Rule) Real(cwd, home string, behind func(string) string) (real Rule, ok 
 	if r.Path == "" || strings.HasPrefix(r.Path, "**/") {
 		return r, false
 	}
-	all := parts(absolute(r.Path, Request{Cwd: cwd, Home: home}))
+	all := strings.Split(r.Path, "/")
 	named := len(all)
-	if i := slices.IndexFunc(all, func(p string) bool { return strings.ContainsAny(p, `*?[\\`) }); i >= 0 {
+	if i := slices.IndexFunc(all, func(p string) bool { return strings.ContainsAny(p, `*?[\`) }); i >= 0 {
 		named = i
 	}
-	was := "/" + strings.Join(all[:named], "/")
+	names := strings.Join(all[:named], "/")
+	if names == "" && strings.HasPrefix(r.Path, "/") {
+		names = "/"
+	}
+	was := absolute(names, Request{Cwd: cwd, Home: home})
 	is := behind(was)
 	real = r
 	real.Path = path.Join(append([]string{quote(is)}, all[named:]...)...)
@@ -65,9 +91,15 @@ func matches(pattern, name []string) bool {
 		if i >= len(name) {
 			return false
 		}
-		if ok, err := path.Match(p, name[i]); !ok && (err == nil || p != name[i]) {
+		if !one(p, name[i]) {
 			return false
 		}
 	}
 	return true
+}
+
+// one compares a part.
+func one(pattern, part string) bool {
+	ok, err := path.Match(pattern, part)
+	return ok || err != nil && pattern == part
 }

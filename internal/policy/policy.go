@@ -152,7 +152,8 @@ func (r Rule) tool(q Request) holds {
 	if q.Tool == "" {
 		return unknown
 	}
-	ok, err := path.Match(r.Tool, q.Tool)
+	names := strings.NewReplacer("/", "\x00") // * is for all of a name
+	ok, err := path.Match(names.Replace(r.Tool), names.Replace(q.Tool))
 	return is(ok || err != nil)
 }
 
@@ -172,16 +173,20 @@ func (r Rule) touches(q Request) holds {
 	if len(q.Paths) == 0 {
 		return is(q.Kind != "think").and(unknown)
 	}
+	h := is(q.Command != "").and(unknown)
 	for _, name := range q.Paths {
-		if covers(r.Path, name, q) {
+		switch {
+		case covers(r.Path, name, q):
 			return yes
+		case slices.Contains(deep, q.Kind) && above(r.Path, name, q):
+			h = unknown
 		}
 	}
-	if q.Command != "" {
-		return unknown
-	}
-	return no
+	return h
 }
+
+// deep are kinds of tools that are about all that is below a directory.
+var deep = []string{"search", "delete", "move", "other"}
 
 // allows reports whether rules allow all of a request. A command line may need several: one for each of its commands.
 func (p Policy) allows(q Request, line commands) (by string, ok bool) {
@@ -206,6 +211,9 @@ func (r Rule) fits(q Request) bool {
 	if r.Tool != "" && r.tool(q) != yes || r.Kind != "" && r.Kind != q.Kind || r.Exact != "" && r.Exact != q.Command {
 		return false
 	}
+	if q.Command != "" && q.Kind != "execute" && r.Command+r.Exact+r.Tool == "" {
+		return false // whatever it calls itself, it runs something
+	}
 	if r.Path == "" {
 		return r.Kind+r.Tool+r.Command+r.Exact != ""
 	}
@@ -216,14 +224,14 @@ func (r Rule) fits(q Request) bool {
 // approves reports whether --approve allows a request. What changes files is only allowed in the directory in which the agent
 // works, and by what names them.
 func approves(approve string, q Request) bool {
-	looks := slices.Contains([]string{"read", "search", "think"}, q.Kind)
-	changes := slices.Contains([]string{"edit", "delete", "move"}, q.Kind)
+	looks := slices.Contains([]string{"read", "search", "think"}, q.Kind) && q.Command == ""
+	changes := slices.Contains([]string{"edit", "delete", "move"}, q.Kind) && q.Command == ""
 	outside := func(name string) bool { return !covers(".", name, q) }
 	switch approve {
 	case "all":
 		return true
 	case "edits":
-		return looks || changes && q.Command == "" && len(q.Paths) > 0 && !slices.ContainsFunc(q.Paths, outside)
+		return looks || changes && len(q.Paths) > 0 && !slices.ContainsFunc(q.Paths, outside)
 	case "reads":
 		return looks
 	}
@@ -231,12 +239,13 @@ func approves(approve string, q Request) bool {
 }
 
 // Always is the rule by which what was allowed once is allowed from then on: the same command line; the same tool for files in
-// the directory where the agent works, if it changes some; else the same tool. ok is false if the agent says too little of it.
+// the directory where the agent works, if it is about files; else the same tool. ok is false if it is about files elsewhere, or
+// the agent says too little of it.
 func Always(q Request) (r Rule, ok bool) {
 	switch {
 	case q.Kind == "execute" || q.Command != "":
 		return Rule{Kind: q.Kind, Exact: q.Command, From: always}, q.Command != ""
-	case slices.Contains([]string{"edit", "delete", "move"}, q.Kind):
+	case slices.Contains([]string{"read", "search", "edit", "delete", "move"}, q.Kind):
 		r = Rule{Kind: q.Kind, Tool: quote(q.Tool), Path: ".", From: always}
 		return r, r.fits(q)
 	}

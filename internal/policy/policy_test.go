@@ -58,7 +58,8 @@ func TestDecide_DeniesCommands(t *testing.T) {
 		"bash -c $X": Ask, ". file": Ask, "sudo $X": Ask, "sudo sh -c 'rm x'": Ask, "echo 'unclosed": Ask, "git commit -m push": Ask, "ssh h rm x": Deny,
 		"xargs sh": Ask,
 
-		"git status": Allow, "git pull": Allow, "echo git push": Allow, "ls rm": Allow, "pushd git": Allow, "grep rm x": Allow,
+		"echo git push": Ask, "ls rm": Ask, "grep rm x": Ask, "git rmx": Allow,
+		"git status": Allow, "git pull": Allow, "pushd git": Allow, "ls | wc -l": Allow, "export X=1; make": Allow, "[[ -f x ]] && make": Allow,
 	} {
 		if got := p.Decide("all", run(line)); got.Verdict != want {
 			t.Errorf("%q: %+v, want %s", line, got, want)

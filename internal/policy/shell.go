@@ -11,6 +11,7 @@ import (
 // commands are what a line of shell runs, in whatever place of it: behind pipes, in substitutions, in what a shell is given
 // with -c.
 type commands struct {
+	line   string // it as it came
 	simple []simple
 	// opaque says that it runs more than can be told, or cannot be read.
 	opaque bool
@@ -22,43 +23,36 @@ type commands struct {
 type simple []*string
 
 const (
-	most    = 8        // how deep lines in lines are read
+	most    = 6        // how deep lines in lines are read
 	longest = 64 << 10 // bytes of a line that is read
 )
 
+// The dialects in which a line is read. Nobody says which shell an agent has, and sh may be any: what one of them takes for words
+// another one runs. So what either finds in a line counts, and what either cannot read is opaque.
+var anySh, bash = []syntax.LangVariant{syntax.LangBash, syntax.LangPOSIX}, []syntax.LangVariant{syntax.LangBash}
+
 // read reads a line.
-func read(line string) (c commands) {
-	c.add(line, most)
+func read(line string) commands {
+	c := commands{line: line}
+	c.add(line, most, anySh)
 	return c
 }
 
-func (c *commands) add(line string, depth int) {
-	if len(line) > longest {
+func (c *commands) add(line string, depth int, dialects []syntax.LangVariant) {
+	if len(line) > longest || depth == 0 || strings.ContainsRune(line, 0) {
 		c.opaque = true
 		return
 	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
-	if err != nil || depth == 0 || strings.ContainsRune(line, 0) {
-		c.opaque = true
-		return
-	}
-	syntax.Walk(file, func(n syntax.Node) bool {
-		c.node(n, depth)
-		return true
-	})
-}
-
-func (c *commands) node(n syntax.Node, depth int) {
-	switch n := n.(type) {
-	case *syntax.CallExpr:
-		c.writes = c.writes || len(n.Assigns) > 0
-		c.call(n.Args, depth)
-	case *syntax.Redirect:
-		c.writes = c.writes || !harmless(n)
-	case *syntax.FuncDecl, *syntax.DeclClause, *syntax.LetClause, *syntax.ArithmCmd, *syntax.CoprocClause, *syntax.ArithmExp, *syntax.ForClause:
-		c.writes = true
-	case *syntax.ParamExp:
-		c.writes = c.writes || n.Exp != nil && slices.Contains([]syntax.ParExpOperator{syntax.AssignUnset, syntax.AssignUnsetOrNull}, n.Exp.Op)
+	for _, dialect := range dialects {
+		file, err := syntax.NewParser(syntax.Variant(dialect), syntax.KeepComments(true)).Parse(strings.NewReader(line), "")
+		if err != nil {
+			c.opaque = true
+			continue
+		}
+		syntax.Walk(file, func(n syntax.Node) bool {
+			c.node(n, depth)
+			return true
+		})
 	}
 }
 
@@ -108,7 +102,7 @@ func literal(w *syntax.Word) *string {
 }
 
 // plain says that a shell makes no other words of this: no pattern, no braces, no home.
-func plain(s string) bool { return !strings.ContainsAny(s, "*?[{~") }
+func plain(s string) bool { return s == "[" || s == "[[" || !strings.ContainsAny(s, "*?[{~") }
 
 // unescaped is what a shell makes of backslashes: before one of those characters, or before any.
 func unescaped(s, special string) string {
@@ -145,8 +139,8 @@ func (c *commands) call(args []*syntax.Word, depth int) {
 	for _, w := range args {
 		words = append(words, literal(w))
 	}
-	if script := words.script(); script != nil {
-		c.add(*script, depth-1)
+	if script, dialects := words.script(); script != nil {
+		c.add(*script, depth-1, dialects)
 		return
 	}
 	c.writes = c.writes || slices.Contains(changers, words.name())
@@ -167,27 +161,33 @@ func (s simple) name() string {
 	return *s[0]
 }
 
-var shells = []string{"sh", "bash", "dash", "zsh", "ksh"}
+// shells run lines, or files of them. Those that have dialects here are read.
+var shells = []string{
+	"sh", "bash", "dash", "zsh", "ksh", "ash", "rbash", "mksh", "pdksh", "yash", "csh", "tcsh", "fish", "pwsh", "powershell", "nu", "elvish", "xonsh",
+}
 
-// script is what a shell is given with -c; nil if it is none, or is no literal.
-func (s simple) script() *string {
-	if !slices.Contains(shells, s.name()) && !slices.Contains(shells, strings.TrimPrefix(s.name(), "/bin/")) {
-		return nil
+// script is what a shell is given with -c, alone, and how that is to be read; nil if it is none, or is no literal. What follows a
+// script is in its variables.
+func (s simple) script() (script *string, dialects []syntax.LangVariant) {
+	switch strings.TrimPrefix(s.name(), "/bin/") {
+	case "bash":
+		dialects = bash
+	case "sh", "dash":
+		dialects = anySh
+	default:
+		return nil, nil
 	}
 	for i, word := range s[1:] {
 		switch {
 		case word == nil:
-			return nil
-		case *word == "-c" || *word == "-lc":
-			if i+2 < len(s) {
-				return s[i+2]
-			}
-			return nil
+			return nil, nil
+		case (*word == "-c" || *word == "-lc") && i+3 == len(s):
+			return s[i+2], dialects
 		case *word != "-l":
-			return nil
+			return nil, nil
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // only reports whether a line runs nothing but what the rules allow, and changes nothing itself.
@@ -213,11 +213,12 @@ func (s simple) begins(prefix []string) bool {
 	return true
 }
 
-// may reports whether a line has a command in it that begins so, or may have.
+// may reports whether a line has a command in it that begins so, or may have. Where all of its words are in the line, in whatever
+// place, it may: there are more programs that run what they are given than anybody knows.
 func (c commands) may(command string) holds {
 	prefix := strings.Fields(command)
 	h := no
-	if c.opaque {
+	if c.opaque || !slices.ContainsFunc(prefix, func(word string) bool { return !mentions(c.line, word) }) {
 		h = unknown
 	}
 	for _, s := range c.simple {
@@ -230,11 +231,14 @@ func (c commands) may(command string) holds {
 var carriers = []string{
 	"sudo", "doas", "env", "nohup", "nice", "ionice", "timeout", "time", "xargs", "command", "exec", "builtin", "setsid", "stdbuf", "eval",
 	"watch", "find", "parallel", "chroot", "unshare", "strace", "ltrace", "script", "flock", "systemd-run", "busybox", "ssh",
-	"source", ".",
+	"source", ".", "sem",
 }
 
 // opaque are commands that read what they run from elsewhere.
 var opaque = []string{"eval", "source", ".", "ssh"}
+
+// adders add words to the command that they are given.
+var adders = []string{"xargs", "parallel", "sem"}
 
 // may reports the same of one command. Options may be between the words of the prefix, so that words which come in their order
 // leave it unknown; so does a word that is not literal, where one of the prefix may be.
@@ -252,9 +256,9 @@ func (s simple) may(prefix []string) holds {
 	case !slices.Contains(carriers, base):
 		return no
 	}
-	h := is(slices.Contains(opaque, base)).and(unknown)
+	h := is(slices.Contains(opaque, base) || s.splits() || base == "exec" && len(s) == 1).and(unknown)
 	for i := 1; i < len(s); i++ {
-		if s[i] == nil || s.same(i, prefix) || slices.Contains(shells, path.Base(*s[i])) {
+		if s[i] == nil || slices.Contains(shells, path.Base(*s[i])) || slices.Contains(adders, base) && s.same(i, prefix[:1]) {
 			h = max(h, unknown)
 		}
 		if s.same(i, prefix) {
@@ -262,6 +266,13 @@ func (s simple) may(prefix []string) holds {
 		}
 	}
 	return h
+}
+
+// splits reports whether env makes words of one of its own, in a way that is not read here.
+func (s simple) splits() bool {
+	return slices.ContainsFunc(s, func(w *string) bool {
+		return w != nil && (strings.HasPrefix(*w, "-S") || strings.HasPrefix(*w, "--split-string"))
+	})
 }
 
 // same reports whether the words from there on are those of the prefix, the first by its last part.
