@@ -151,37 +151,27 @@ func (r *run) rules() (all policy.Policy, err error) {
 }
 
 // wants is what is asked. Each file is one under the name that the agent has for it, and one as it is behind symbolic links,
-// which lead out of a directory: what is allowed must be so under both, and what is denied is under either.
+// which lead out of a directory: what is allowed must be so under both, and what is denied is under either. If one cannot be
+// told, none is.
 func (r *run) wants(p providers.Permission) policy.Request {
 	cwd := resolved(r.st.Cwd)
 	q := policy.Request{Kind: p.Kind, Tool: p.Tool, Command: p.Command, Cwd: cwd, Home: r.rt.env.Vars["HOME"]}
 	for _, name := range p.Paths {
-		if rest, inside := strings.CutPrefix(filepath.Clean(name)+"/", strings.TrimSuffix(r.st.Cwd, "/")+"/"); inside {
-			name = filepath.Join(cwd, rest)
+		name, ok := located(name, r.st.Cwd, q.Home)
+		real, there := behind(name)
+		if !ok || !there {
+			q.Paths = nil
+			return q
 		}
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(cwd, name)
+		named := filepath.Clean(name)
+		if rest, inside := strings.CutPrefix(named+"/", strings.TrimSuffix(r.st.Cwd, "/")+"/"); inside {
+			named = filepath.Join(cwd, rest)
 		}
-		q.Paths = append(q.Paths, filepath.Clean(name))
-		if real := resolved(name); real != filepath.Clean(name) {
+		if q.Paths = append(q.Paths, named); real != named {
 			q.Paths = append(q.Paths, real)
 		}
 	}
 	return q
-}
-
-// resolved follows the links of a path, as far as it is there.
-func resolved(name string) string {
-	name = filepath.Clean(name)
-	for at, rest := name, ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
-		real, err := filepath.EvalSymlinks(at)
-		if err == nil {
-			return filepath.Join(real, rest)
-		}
-		if at == filepath.Dir(at) {
-			return name
-		}
-	}
 }
 
 // always allows for the rest of the session what is asked. The rule is on record before the answer: killed between the two,
@@ -190,7 +180,7 @@ func (r *run) always(permission, by string) error {
 	i := slices.IndexFunc(r.rt.about().Pending, func(p providers.Permission) bool { return p.ID == permission })
 	rule, ok := policy.Always(r.wants(r.rt.about().Pending[i]))
 	if !ok {
-		return api.E(api.CodeParams, "%s says too little of what it wants to be allowed that for the session", r.st.Provider).
+		return api.E(api.CodeParams, "this is about files elsewhere, or %s says too little of what it wants, to be allowed for the session", r.st.Provider).
 			WithNext("pintle allow " + permission)
 	}
 	rule.From = by
