@@ -65,7 +65,7 @@ func (a *app) agent(cfg config.Config, name string) (agent, error) {
 }
 
 // keeps refuses a policy that the agent cannot be held to.
-func (g agent) keeps(p session.Payload, rules policy.Policy) error {
+func (g agent) keeps(p session.Payload, rules *policy.Policy) error {
 	return supervisor.Keeps(g.name, g.Provider, p.Approve, p.Mode, rules)
 }
 

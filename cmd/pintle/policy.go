@@ -25,7 +25,7 @@ func (v *runVerb) rules(a *app, cfg config.Config, p *session.Payload) (*policy.
 	}
 	file := cmp.Or(v.Policy, g.Agent.Policy)
 	if file == "" {
-		return nil, g.keeps(*p, policy.Policy{})
+		return nil, g.keeps(*p, nil)
 	}
 	rules, err := config.Policy(file)
 	if err != nil {
@@ -34,7 +34,7 @@ func (v *runVerb) rules(a *app, cfg config.Config, p *session.Payload) (*policy.
 	if v.Policy != "" {
 		p.Policy = hashed(rules)
 	}
-	return &rules, g.keeps(*p, rules)
+	return &rules, g.keeps(*p, &rules)
 }
 
 // hashed is what of rules makes two orders equal: not where they stand.

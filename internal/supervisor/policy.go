@@ -2,11 +2,13 @@ package supervisor
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/pintle/pintle/internal/config"
 	"github.com/pintle/pintle/internal/policy"
 	"github.com/pintle/pintle/internal/record"
 	"github.com/pintle/pintle/providers"
@@ -15,9 +17,13 @@ import (
 )
 
 // Keeps refuses a policy that an agent cannot be held to exactly (X37). What is in force without the rules is in the refusal.
-func Keeps(name string, p providers.Provider, approve, mode string, rules policy.Policy) error {
-	if err := takes(name, p, mode, approve != "" || len(rules.Rules) > 0); err != nil {
+// rules is nil if there are none; a file without any is one all the same.
+func Keeps(name string, p providers.Provider, approve, mode string, rules *policy.Policy) error {
+	if err := takes(name, p, mode, approve != "" || rules != nil); err != nil {
 		return err
+	}
+	if rules == nil {
+		rules = &policy.Policy{}
 	}
 	force := inForce(p, approve)
 	if approve != "" && p.Approves != nil && !slices.Contains(p.Approves, approve) {
@@ -49,11 +55,16 @@ func takes(name string, p providers.Provider, mode string, held bool) error {
 	return nil
 }
 
-// rulesOf are those that came with a session.
+// rulesOf are those that came with a session, else the agent's own by configuration.
 func (s *Supervisor) rulesOf(c api.CreateSession, kind string) (*policy.Policy, error) {
 	p, _ := s.provider(c.Provider, kind)
-	if len(c.Policy) == 0 {
-		return nil, Keeps(c.Provider, p, c.Approve, c.Mode, policy.Policy{})
+	file := s.o.Config.Agents[c.Provider].Policy
+	switch {
+	case len(c.Policy) == 0 && file == "":
+		return nil, Keeps(c.Provider, p, c.Approve, c.Mode, nil)
+	case len(c.Policy) == 0:
+		rules, err := config.Policy(file)
+		return &rules, cmp.Or(err, Keeps(c.Provider, p, c.Approve, c.Mode, &rules))
 	}
 	var rules policy.Policy
 	d := json.NewDecoder(bytes.NewReader(c.Policy))
@@ -66,7 +77,7 @@ func (s *Supervisor) rulesOf(c api.CreateSession, kind string) (*policy.Policy, 
 			return nil, api.E(api.CodeParams, "policy: rule %d: %s", i+1, problem)
 		}
 	}
-	return &rules, Keeps(c.Provider, p, c.Approve, c.Mode, rules)
+	return &rules, Keeps(c.Provider, p, c.Approve, c.Mode, &rules)
 }
 
 // inForce is what holds without rules.

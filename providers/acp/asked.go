@@ -2,6 +2,7 @@ package acp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -27,8 +28,11 @@ func (f *fold) asked(m message) {
 	case m.Method != "session/request_permission":
 		f.Notice(f.agent.title + " asked for " + wire.Clip(m.Method, wire.IDLimit) + ", which is not available here")
 		f.Send(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{"code": -32601, "message": "not available here"}})
-	case f.Prompt == "" || f.End != nil || f.Stop:
+	case f.Prompt == "" || f.End != nil || f.Stop || q.SessionID != f.Session:
 		f.reply(p, nil)
+	case p.Allow == "" && q.option("allow_always") != "":
+		f.Notice(f.agent.title + " asked " + p.Title + ", to be allowed it for good or not at all, and was refused")
+		f.reply(p, &p.Reject)
 	case f.Order.Approve == "all" && !f.Order.Policy:
 		f.reply(p, &p.Allow)
 	case len(f.Pending) == wire.Most || len(m.ID) > wire.IDLimit:
@@ -46,18 +50,14 @@ func (f *fold) permission(m message, q params) pending {
 		o = *known
 	}
 	o.learn(q.ToolCall)
-	p := pending{Request: m.ID, Allow: q.option("allow_once", "allow_always"), Reject: q.option("reject_once", "reject_always")}
+	p := pending{Request: m.ID, Allow: f.allowing(q), Reject: q.option("reject_once", "reject_always")}
 	p.ToolCall, p.Kind, p.Tool = o.ID, o.Kind, o.Tool
 	if p.Kind == "" {
 		p.Kind = "other"
 	}
 	switch {
-	case p.Kind == "execute":
-		p.Command = o.Command
-		if p.Command == "" {
-			p.Command = o.Title
-		}
-		p.Title = "to run " + p.Command
+	case o.Runs || p.Kind == "execute":
+		o.runs(&p)
 	case slices.Contains([]string{"edit", "delete", "move", "read"}, p.Kind):
 		p.Paths = o.Paths
 		p.Title = "to " + p.Kind + " " + strings.Join(f.relative(o.Paths), ", ")
@@ -69,6 +69,30 @@ func (f *fold) permission(m message, q params) pending {
 	}
 	p.Title = wire.Clip(p.Title, wire.TitleLimit)
 	return p
+}
+
+// runs says what is run. The title is that only of an agent that says nothing else of it; what cannot be told is a command of which
+// nobody knows what it is.
+func (o open) runs(p *pending) {
+	p.Command = o.Command
+	if !o.Input && len(o.Title) < wire.TitleLimit/2 {
+		p.Command = o.Title
+	}
+	if p.Command == "" {
+		p.Kind = "execute"
+	}
+	if p.Kind != "execute" {
+		p.Paths = o.Paths
+	}
+	p.Title = "to run " + cmp.Or(p.Command, o.Title)
+}
+
+// allowing is the option by which something is allowed once. An agent that is held to asking is not allowed anything for good.
+func (f *fold) allowing(q params) string {
+	if f.Order.Policy || f.Order.Approve != "" {
+		return q.option("allow_once")
+	}
+	return q.option("allow_once", "allow_always")
 }
 
 // relative are paths as seen from where the agent works.

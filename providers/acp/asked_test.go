@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -74,7 +75,7 @@ func TestAsked_KnowsTheCall(t *testing.T) {
 		`{"jsonrpc":"2.0","id":"q","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[]}}`,
 	)
 	p := k.fold.About().Pending
-	if len(p) != 1 || p[0].Tool != "Edit" || p[0].Kind != "edit" || strings.Join(p[0].Paths, " ") != "/dir/b" || p[0].Title != "to edit b" {
+	if len(p) != 1 || p[0].Tool != "Edit" || p[0].Kind != "edit" || strings.Join(p[0].Paths, " ") != "/dir/a /dir/b" || p[0].Title != "to edit a, b" {
 		t.Fatalf("%+v", p)
 	}
 	k.made(k.fold.Answer(p[0].ID, providers.Allow)) // nothing is offered by which it could be allowed
@@ -107,4 +108,58 @@ func TestAsked_OtherRequestsAreRefused(t *testing.T) {
 	}
 	k.hears(answerTo("prompt", `{"stopReason":"end_turn"}`), asksToRun)
 	k.said(`"outcome":"cancelled"`) // outside of a turn
+}
+
+// What is asked is what would be done, and not what it is called. What cannot be told is a command of which nobody knows more.
+func TestAsked_WhatWouldBeDone(t *testing.T) {
+	long, paths := strings.Repeat(" ", 4100), strings.Repeat(`{"path":"/dir/x"},{"path":"/dir/y"},`, 2)
+	for i := range 260 {
+		paths += fmt.Sprintf(`{"path":"/etc/%d"},`, i)
+	}
+	for _, tt := range []struct{ before, call, kind, command, paths string }{
+		{"", `"title":"ls","kind":"execute","rawInput":{"command":"git push` + long + `"}`, "execute", "", ""},
+		{"", `"title":"ls","kind":"execute"`, "execute", "ls", ""},
+		{"", `"title":"ls","kind":"execute","rawInput":{}`, "execute", "ls", ""},
+		{"", `"title":"ls","kind":"execute","rawInput":{"other":1}`, "execute", "", ""},
+		{"", `"title":"x","kind":"execute","rawInput":{"command":["git","push now"]}`, "execute", "git 'push now'", ""},
+		{`"kind":"execute","rawInput":{"command":"ls"}`, `"rawInput":{"command":[1]}`, "execute", "", ""},
+		{"", `"kind":"execute","rawInput":{"command":"git","args":["push"]}`, "execute", "", ""},
+		{"", `"kind":"execute","rawInput":{"command":"git push","cmd":"ls"}`, "execute", "", ""},
+		{"", `"kind":"execute","rawInput":{"command":"git push","COMMAND":"ls"}`, "execute", "git push", ""},
+		{"", `"title":"x","rawInput":{"command":"git push"}`, "other", "git push", ""},
+		{"", `"kind":"read","rawInput":{"command":"git push"},"locations":[{"path":"/dir/a"}]`, "read", "git push", "/dir/a"},
+		{"", `"kind":"think","rawInput":{"command":7}`, "execute", "", ""},
+		{`"kind":"edit","locations":[{"path":"/dir/a"}]`, `"locations":[` + strings.TrimSuffix(paths, ",") + `]`, "edit", "", ""},
+		{`"kind":"edit","locations":[{"path":"/dir/a"}]`, `"locations":[{"path":"/` + strings.Repeat("x/", 2500) + `"}]`, "edit", "", ""},
+		{`"kind":"edit","content":[{"type":"diff","path":"/etc/b"}]`, `"locations":[{"path":"/dir/a"}]`, "edit", "", "/dir/a /etc/b"},
+		{"", `"kind":"edit","rawInput":{"file_path":"/etc/b"},"locations":[{"path":"/dir/a"}]`, "edit", "", "/dir/a /etc/b"},
+	} {
+		k := prompted(t, agent{}, providers.Order{Approve: "none"})
+		if tt.before != "" {
+			k.hears(told(`"sessionUpdate":"tool_call","toolCallId":"c","status":"pending",` + tt.before))
+		}
+		k.hears(`{"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c",` + tt.call + `},"options":[]}}`)
+		p := k.fold.About().Pending
+		if len(p) != 1 || p[0].Kind != tt.kind || p[0].Command != tt.command || strings.Join(p[0].Paths, " ") != tt.paths {
+			t.Errorf("%.100s: %.300s", tt.call, fmt.Sprintf("%+v", p))
+		}
+	}
+}
+
+// An agent that is held to asking is allowed nothing for good, and speaks for no other session.
+func TestAsked_NothingForGood(t *testing.T) {
+	question := func(session string) string {
+		return `{"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{"sessionId":"` + session + `","toolCall":{"toolCallId":"c","title":"ls","kind":"execute"},
+			"options":[{"optionId":"ever","kind":"allow_always"},{"optionId":"no","kind":"reject_once"}]}}`
+	}
+	k := prompted(t, agent{}, providers.Order{Approve: "none"})
+	k.hears(strings.ReplaceAll(question("s"), "\n", " "))
+	k.said(`"optionId":"no"`)
+	k = prompted(t, agent{}, providers.Order{})
+	k.hears(strings.ReplaceAll(question("s"), "\n", " "))
+	k.made(k.fold.Answer(k.fold.About().Pending[0].ID, providers.Allow))
+	k.said(`"optionId":"ever"`)
+	k = prompted(t, agent{}, providers.Order{})
+	k.hears(strings.ReplaceAll(question("other"), "\n", " "))
+	k.said(`"outcome":"cancelled"`)
 }

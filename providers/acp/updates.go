@@ -197,6 +197,9 @@ type open struct {
 	Kind    string   `json:"kind,omitempty"`
 	Command string   `json:"command,omitempty"`
 	Paths   []string `json:"paths,omitempty"`
+	Input   bool     `json:"input,omitempty"`  // what it is given was told
+	Runs    bool     `json:"runs,omitempty"`   // and something in that is run
+	Wide    bool     `json:"wide,omitempty"`   // it names more files than can be kept
 	Output  string   `json:"output,omitempty"` // the end of what came out of it, where that comes in pieces
 }
 
@@ -278,27 +281,28 @@ func (o *open) learn(u update) {
 	set(&o.Tool, u.Name)
 	set(&o.Title, u.Title)
 	set(&o.Kind, u.Kind)
-	set(&o.Command, command(u.RawInput))
-	if paths := u.paths(); len(paths) > 0 {
-		o.Paths = paths
+	in := readInput(u.RawInput)
+	o.Input, o.Runs = o.Input || in.given, o.Runs || in.runs
+	if in.runs {
+		o.Command = in.command
+	}
+	o.touches(append(u.paths(), in.paths...))
+}
+
+// touches adds files to those that a call is about: it may name some in one place, and others in another.
+func (o *open) touches(paths []string) {
+	all := slices.Concat(o.Paths, paths)
+	slices.Sort(all)
+	o.Paths = slices.Compact(all)
+	long := func(p string) bool { return len(p) > wire.TitleLimit }
+	if o.Wide = o.Wide || len(o.Paths) > wire.Most || slices.ContainsFunc(o.Paths, long); o.Wide {
+		o.Paths = nil
 	}
 }
 
 // call is what is known of it as ACP's tool call.
 func (o *open) call(status string) map[string]any {
 	return map[string]any{"toolCallId": o.ID, "title": o.Title, "kind": o.Kind, "status": status}
-}
-
-// command is the line of shell in a tool's arguments, if that is all there is in them that is run.
-func command(input json.RawMessage) string {
-	var args struct{ Command, Cmd json.RawMessage }
-	_ = json.Unmarshal(input, &args)
-	for _, value := range []json.RawMessage{args.Command, args.Cmd} {
-		if line := name(value); line != "" && len(line) <= wire.TitleLimit {
-			return line
-		}
-	}
-	return ""
 }
 
 // paths are the files that an update names, in places or in differences.
@@ -312,11 +316,6 @@ func (u update) paths() (all []string) {
 		if c.Type == "diff" {
 			all = append(all, c.Path)
 		}
-	}
-	slices.Sort(all)
-	all = slices.Compact(all)
-	if len(all) > wire.Most || slices.ContainsFunc(all, func(p string) bool { return len(p) > wire.TitleLimit }) {
-		return nil
 	}
 	return all
 }

@@ -3,7 +3,9 @@ package claude
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pintle/pintle/providers/wire"
@@ -26,9 +28,18 @@ type input struct {
 	Questions   []struct{ Question word }
 }
 
+// inputOf reads what a tool is given. A name that is written in another case is another name: Claude Code has no use for it.
 func inputOf(raw json.RawMessage) (in input) {
-	read(raw, &in)
+	var given map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &given)
+	maps.DeleteFunc(given, func(name string, _ json.RawMessage) bool { return !slices.Contains(understood, name) })
+	read(wire.Encode(given), &in)
 	return in
+}
+
+var understood = []string{
+	"command", "dangerouslyDisableSandbox", "file_path", "notebook_path", "path", "pattern", "url", "query", "description", "skill", "subject",
+	"todos", "questions",
 }
 
 // deed is what a tool would do.
@@ -78,6 +89,9 @@ func (f *fold) deed(tool string, in input) deed {
 	case "search":
 		d.title = "search for " + cmp.Or(string(in.Pattern), "files")
 		d.paths = []string{cmp.Or(wire.Clip(string(in.Path), wire.TitleLimit), f.Order.Cwd)}
+		if tool == "Glob" && wanders(string(in.Pattern)) {
+			d.paths = nil
+		}
 	case "fetch":
 		d.title = "fetch " + cmp.Or(string(in.URL), string(in.Query))
 	case "think", "other":
@@ -93,14 +107,19 @@ func (f *fold) toFile(tool, kind string, in input) (title string, paths []string
 	if file == "" {
 		return "use " + tool, nil
 	}
-	if len(file) <= wire.TitleLimit {
-		paths = []string{file}
+	if other := cmp.Or(string(in.Notebook), file); len(file) <= wire.TitleLimit && len(other) <= wire.TitleLimit {
+		paths = slices.Compact([]string{file, other})
 	}
 	verb := kind
 	if tool == "Write" {
 		verb = "write"
 	}
 	return verb + " " + f.relative(file), paths
+}
+
+// wanders says that a pattern leads out of the directory in which it is looked for.
+func wanders(pattern string) bool {
+	return filepath.IsAbs(pattern) || strings.HasPrefix(pattern, "~") || strings.Contains(pattern, "..")
 }
 
 // called is what a tool is called of which no more is known.
