@@ -150,7 +150,7 @@ func (a *app) doubts(g agent, found record.Program, version string) (all []strin
 	if g.Provider.Name == codex.Name {
 		return codexCheck{a.ctx, found}.doubts(version)
 	}
-	if how := versus(version, g.Tested); how == "newer" || how == "older" {
+	if how := versus(version, g.Tested); g.Tested != "" && (how == "newer" || how == "older") {
 		all = append(all, how+" than "+g.Tested+", with which this was tested")
 	}
 	if out := a.signedOut(g, found); out != "" {

@@ -54,6 +54,9 @@ func (a *app) agent(cfg config.Config, name string) (agent, error) {
 	case !set:
 		return agent{}, api.E(api.CodeNoAgent, "no agent called %s", record.Quote(name)).WithNext("pintle agents")
 	}
+	if own.Kind == "" {
+		return agent{}, usage("[agent.%s] has no kind, and pintle knows no agent of that name: kind is one of %s", name, strings.Join(spokenTo(), ", "))
+	}
 	p, known = drivers()[own.Kind]
 	if !known || p.Launch == nil {
 		return agent{}, usage("[agent.%s] kind = %q: one of %s", name, own.Kind, strings.Join(spokenTo(), ", "))

@@ -339,6 +339,9 @@ func (f *follower) end(e api.Execution) error {
 	}
 	if f.v.Verbose || (!f.v.JSON && code != 0) {
 		f.a.say("%s", verdictLine(e))
+		if next := advice(e); next != "" {
+			f.a.say("hint: %s", next)
+		}
 	}
 	if warm := f.c.Spec.Limits.Warm; warm > 0 && code == 0 && f.creator() {
 		f.tell("its agent is kept for %s", warm)
@@ -371,6 +374,17 @@ func next(e api.Execution) string {
 		return "pintle allow " + id + ", or pintle deny " + id
 	}
 	return "pintle approvals"
+}
+
+// advice is what helps where an ending comes of what the order, or whoever gave it, lacks; "" elsewhere.
+func advice(e api.Execution) string {
+	switch {
+	case e.Outcome == string(session.Denied):
+		return "allow it with --approve or --policy, or have it wait with --unattended park"
+	case e.Cause != nil && e.Cause.Code == "auth":
+		return "pintle agents says how to sign in"
+	}
+	return ""
 }
 
 // verdictLine says in one line how a run ended.

@@ -28,7 +28,10 @@ func (v *runVerb) rules(a *app, cfg config.Config, p *session.Payload) (*policy.
 		return nil, g.keeps(*p, nil)
 	}
 	rules, err := config.Policy(file)
-	if err != nil {
+	switch {
+	case err != nil && v.Policy == "":
+		return nil, usage("[agent.%s] policy, in %s: %w", p.Provider, cfg.Path(), err)
+	case err != nil:
 		return nil, usage("--policy: %w", err)
 	}
 	if v.Policy != "" {

@@ -38,7 +38,7 @@ func Keeps(name string, p providers.Provider, approve, mode string, rules *polic
 	e := api.E(api.CodePolicy, "%s uses tools of the kinds %s unasked, and cannot be held to %s",
 		name, strings.Join(force.Unasked, ", "), unkept[0])
 	e.Data = map[string]any{"policy": force}
-	return e.WithNext("give the rule a kind that it asks for, or leave it out")
+	return e.WithNext("leave the rule out, or give it a kind that is not among those; claude and pi ask for all, and can be held to any")
 }
 
 // takes refuses a mode that cannot be chosen: of what is held to --approve or to rules, pintle chooses the one in which it asks.
