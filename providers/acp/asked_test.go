@@ -122,6 +122,7 @@ func TestAsked_WhatWouldBeDone(t *testing.T) {
 		{"", `"title":"ls","kind":"execute","rawInput":{}`, "execute", "ls", ""},
 		{"", `"title":"ls","kind":"execute","rawInput":{"other":1}`, "execute", "", ""},
 		{"", `"title":"x","kind":"execute","rawInput":{"command":["git","push now"]}`, "execute", "git 'push now'", ""},
+		{"", `"title":"x","kind":"execute","rawInput":{"command":["bash","-lc","it's","","a=b"]}`, "execute", `bash -lc 'it'\''s' '' a=b`, ""},
 		{`"kind":"execute","rawInput":{"command":"ls"}`, `"rawInput":{"command":[1]}`, "execute", "", ""},
 		{"", `"kind":"execute","rawInput":{"command":"git","args":["push"]}`, "execute", "", ""},
 		{"", `"kind":"execute","rawInput":{"command":"git push","cmd":"ls"}`, "execute", "", ""},

@@ -2,10 +2,9 @@ package acp
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
-
-	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/pintle/pintle/providers/wire"
 )
@@ -52,11 +51,18 @@ func line(value json.RawMessage) string {
 		return ""
 	}
 	for i, word := range words {
-		quoted, err := syntax.Quote(word, syntax.LangBash)
-		if err != nil {
-			return ""
-		}
-		words[i] = quoted
+		words[i] = quoted(word)
 	}
 	return strings.Join(words, " ")
+}
+
+// bare are words that no shell makes anything else of.
+var bare = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// quoted is a word as a shell takes it for just that.
+func quoted(word string) string {
+	if bare.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
