@@ -11,6 +11,7 @@ import (
 	"github.com/pintle/pintle/internal/shim"
 	"github.com/pintle/pintle/providers"
 	"github.com/pintle/pintle/rpc/api"
+	"github.com/pintle/pintle/state"
 )
 
 // attend stays with a running agent: it takes in what the shim tells, does what is wanted, and settles the
@@ -144,6 +145,13 @@ func (r *run) signal(sig syscall.Signal) error {
 		return nil
 	}
 	r.s.forcing(r.st.RuntimeID)
+	if r.st.Runtime == nil { // it has not said who it is: its record does
+		a, err := state.Read[shim.Agent](r.s.dir, shim.AgentFile(r.st.RuntimeID))
+		if err != nil {
+			return ignoreAbsent(err)
+		}
+		r.shim = a.Shim
+	}
 	if err := proc.Signal(r.shim, syscall.SIGKILL); err != nil && !errors.Is(err, proc.ErrGone) {
 		return err
 	}

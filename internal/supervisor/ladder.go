@@ -23,6 +23,7 @@ type ladder struct {
 	rungs    []rung    // still to be climbed
 	due      time.Time
 	last     time.Time // the agent's last sign of life
+	mute     time.Time // since when its shim does not say that it was started, and is to
 	ticking  *time.Timer
 }
 
@@ -120,6 +121,9 @@ func (l *ladder) timer() <-chan time.Time {
 	if !l.over.IsZero() && l.climbing != "close" {
 		next = min(next, time.Until(l.over.Add(l.patience())))
 	}
+	if !l.mute.IsZero() {
+		next = min(next, time.Until(l.mute.Add(killGrace)))
+	}
 	l.ticking.Reset(max(next, time.Millisecond))
 	return l.ticking.C
 }
@@ -127,8 +131,9 @@ func (l *ladder) timer() <-chan time.Time {
 // climb dispatches what is newly wanted, and takes the next step of what was dispatched if it is due.
 func (l *ladder) climb() error {
 	if l.r.st.Runtime == nil {
-		return nil // it is being started: there is nothing to signal yet
+		return l.unannounced()
 	}
+	l.mute = time.Time{}
 	if want := l.wanted(); want != nil && l.supersedes(want) && l.climbing != "part" {
 		if err := l.dispatch(*want); err != nil {
 			return err
@@ -148,6 +153,21 @@ func (l *ladder) climb() error {
 	step := l.rungs[0]
 	l.rungs, l.due = l.rungs[1:], time.Now().Add(step.grace)
 	return l.r.signal(step.sig)
+}
+
+// unannounced is for an agent that is being started: there is nothing to signal yet. A shim that does not say within the time of
+// a kill what it has started, when that is to end, is taken for frozen, and ended.
+func (l *ladder) unannounced() error {
+	switch {
+	case l.wanted() == nil:
+		l.mute = time.Time{}
+	case l.mute.IsZero():
+		l.mute = time.Now()
+	case time.Since(l.mute) >= killGrace:
+		l.mute = time.Now()
+		return l.r.signal(0)
+	}
+	return nil
 }
 
 // close has an agent leave whose turn has ended, once it has read what it is still told, or will not.
