@@ -191,7 +191,7 @@ func (s *Supervisor) silence(ctx context.Context, e record.Errand) (runs []strin
 	}
 	crash.At("supervisor.closed")
 	runs = s.runsOf(e)
-	for _, folder := range runs {
+	for _, folder := range slices.Backward(runs) { // who waits for a turn before the turn itself: he would have it
 		if err := s.silenceRun(ctx, folder, e); err != nil {
 			return nil, err
 		}

@@ -82,11 +82,8 @@ func (r *run) ahead() (string, error) {
 // itsTurn waits a while if it is another's. Its end wakes us.
 func (r *run) itsTurn(ctx context.Context) (bool, error) {
 	ahead, err := r.ahead()
-	switch {
-	case err != nil:
-		return false, err
-	case ahead == "":
-		return r.opened(ctx)
+	if err != nil || ahead == "" {
+		return err == nil, err
 	}
 	if err := r.replace(ctx, ahead); err != nil {
 		return false, err
@@ -100,20 +97,6 @@ func (r *run) itsTurn(ctx context.Context) (bool, error) {
 	}
 	r.s.slots.standBehind(r.place(), ahead, r.wake)
 	r.wait(w)
-	r.pause(ctx, min(time.Minute, r.left()))
-	r.wait(nil)
-	return false, nil
-}
-
-// opened waits a while if the session is archived, or about to be: no turn begins in it any more, and the archiving, which
-// closed it before it stopped anybody, ends us. It goes by the record, since the turn before ours is stopped first (X16).
-func (r *run) opened(ctx context.Context) (bool, error) {
-	sess, err := state.Read[record.Session](r.s.dir, record.SessionFile(r.st.Session))
-	if err != nil || sess.ArchivedAt == nil {
-		return err == nil, err
-	}
-	r.s.slots.withdraw(r.folder)
-	r.wait(&api.WaitingFor{Kind: "session", Names: []string{sess.ID}, Detail: "it is being archived"})
 	r.pause(ctx, min(time.Minute, r.left()))
 	r.wait(nil)
 	return false, nil
