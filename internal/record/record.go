@@ -241,13 +241,14 @@ type Turn struct {
 }
 
 // Enqueue puts an execution into the queue, once. It comes before those that were ordered later, but not before the
-// first: whose turn it is may have begun.
-func (s *Session) Enqueue(t Turn) {
+// first whose place is not over: whose turn it is may have begun.
+func (s *Session) Enqueue(t Turn, over func(folder string) bool) {
 	if slices.ContainsFunc(s.Queue, func(q Turn) bool { return q.Folder == t.Folder }) {
 		return
 	}
+	first := slices.IndexFunc(s.Queue, func(q Turn) bool { return !over(q.Folder) })
 	i := len(s.Queue)
-	for i > 1 && (t.Next && !s.Queue[i-1].Next || t.Next == s.Queue[i-1].Next && t.At.Before(s.Queue[i-1].At)) {
+	for first >= 0 && i > first+1 && (t.Next && !s.Queue[i-1].Next || t.Next == s.Queue[i-1].Next && t.At.Before(s.Queue[i-1].At)) {
 		i--
 	}
 	s.Queue = slices.Insert(s.Queue, i, t)

@@ -451,7 +451,7 @@ func TestEnqueue(t *testing.T) {
 	at := func(n int) time.Time { return time.Unix(int64(n), 0) }
 	var s Session
 	for _, turn := range []Turn{{"c", at(3), false}, {"e", at(5), false}, {"d", at(4), false}, {"a", at(1), false}, {"e", at(5), false}, {"n", at(6), true}} {
-		s.Enqueue(turn)
+		s.Enqueue(turn, func(string) bool { return false })
 	}
 	order := ""
 	for _, turn := range s.Queue {
@@ -459,5 +459,22 @@ func TestEnqueue(t *testing.T) {
 	}
 	if order != "cnade" { // n goes before all that wait
 		t.Errorf("the order is %s", order)
+	}
+
+	// A place that is over is nobody's turn: the next one's is.
+	s = Session{Queue: []Turn{{"over", at(1), false}, {"runs", at(2), false}, {"waits", at(3), false}}}
+	over := func(folder string) bool { return folder == "over" }
+	s.Enqueue(Turn{"next", at(4), true}, over)
+	s.Enqueue(Turn{"early", at(0), false}, over)
+	order = ""
+	for _, turn := range s.Queue {
+		order += turn.Folder + " "
+	}
+	if order != "over runs next early waits " {
+		t.Errorf("the order is %s", order)
+	}
+	s = Session{Queue: []Turn{{"over", at(1), false}}}
+	if s.Enqueue(Turn{"first", at(0), false}, over); len(s.Queue) != 2 {
+		t.Errorf("%+v", s.Queue)
 	}
 }

@@ -230,7 +230,7 @@ func (s *Supervisor) closeSession(id string, at *time.Time) error {
 
 // shelve tells that the workspace is archived, and moves what was its out of sight.
 func (s *Supervisor) shelve(e record.Errand, w record.Workspace, runs []string, report api.Report) error {
-	if err := s.tellArchived(e, report); err != nil {
+	if err := errors.Join(s.emptyQueue(e.Session), s.tellArchived(e, report)); err != nil {
 		return err
 	}
 	crash.At("supervisor.told")
@@ -259,6 +259,17 @@ func (s *Supervisor) shelve(e record.Errand, w record.Workspace, runs []string, 
 	}
 	e.Action, e.Stuck = "remove", report.Pending // what is left to do
 	return s.beginErrand(e)
+}
+
+// emptyQueue takes the places away that nobody has any more: who was in the session has ended.
+func (s *Supervisor) emptyQueue(id string) error {
+	return ignoreAbsent(state.Update(s.ctx, s.dir, record.SessionFile(id), func(r *record.Session) error {
+		if r.Version == 0 {
+			return errGone
+		}
+		r.Queue = slices.DeleteFunc(r.Queue, func(t record.Turn) bool { return s.vacant(t.Folder) })
+		return nil
+	}))
 }
 
 // noteReport notes what became of the workspace.

@@ -33,7 +33,7 @@ func (r *run) enqueue() error {
 		if err := r.admit(s); err != nil {
 			return err
 		}
-		s.Enqueue(r.place())
+		s.Enqueue(r.place(), r.s.vacant)
 		return nil
 	})
 }
@@ -66,7 +66,7 @@ func (r *run) ahead() (string, error) {
 		if err := r.enqueue(); err != nil {
 			return "", err
 		}
-		s.Enqueue(r.place())
+		s.Enqueue(r.place(), r.s.vacant)
 	}
 	for _, t := range s.Queue {
 		if t.Folder == r.folder {

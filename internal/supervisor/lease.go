@@ -211,8 +211,7 @@ func (d *desk) busy() (func(record.Session) []session.Busy, error) {
 	over := map[string]bool{}
 	names := map[string]string{}
 	for _, t := range sess.Queue {
-		open, err := d.s.unended(t.Folder)
-		over[t.Folder] = !open && (err == nil || nowhere(err))
+		over[t.Folder] = d.s.vacant(t.Folder)
 		if spec, err := record.SpecOf(d.s.dir, t.Folder); err == nil {
 			names[t.Folder] = spec.ID
 			over[t.Folder] = over[t.Folder] || spec.Opening != nil

@@ -131,7 +131,7 @@ func (s *Supervisor) reopen(ctx context.Context, sess record.Session) (done bool
 		}
 		r.Openings++
 		number = r.Openings
-		r.Enqueue(record.Turn{Folder: session.Folder(record.Chores, openingKey(sess.ID, number)), At: time.Now().UTC()})
+		r.Enqueue(record.Turn{Folder: session.Folder(record.Chores, openingKey(sess.ID, number)), At: time.Now().UTC()}, s.vacant)
 		return nil
 	})
 	if err != nil || number == 0 {

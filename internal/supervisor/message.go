@@ -195,10 +195,17 @@ func (s *Supervisor) reserveTurn(ctx context.Context, d *desk, client string, sp
 			}
 			return nil
 		}
-		r.Enqueue(record.Turn{Folder: folder, At: spec.Desired.At, Next: spec.When == whenInterrupt})
+		r.Enqueue(record.Turn{Folder: folder, At: spec.Desired.At, Next: spec.When == whenInterrupt}, s.vacant)
 		return nil
 	})
 	return idle, err
+}
+
+// vacant reports whether a place in a queue is nobody's: its execution has ended, or there is none, since a death came between
+// the two, or the order is about to come. Then it has not begun.
+func (s *Supervisor) vacant(folder string) bool {
+	open, err := s.unended(folder)
+	return !open && (err == nil || nowhere(err))
 }
 
 // Parked is the refusal of what would start the agent of a session that is parked.

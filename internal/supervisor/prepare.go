@@ -139,7 +139,7 @@ func (r *run) prepareSession() error {
 				Provider: r.st.Provider, Kind: r.st.Kind, BootID: r.st.BootID, CreatedAt: time.Now().UTC(),
 			}
 			if r.spoken() {
-				s.Enqueue(r.place())
+				s.Enqueue(r.place(), r.s.vacant)
 			}
 		}
 		if err := r.admit(s); err != nil {
