@@ -20,6 +20,7 @@ type memory struct {
 	asked     bool                    // what it was asked was told
 	said      *record.Verdict         // the verdict, if one was told
 	began     map[string]bool         // the runtimes that were about to start
+	gone      map[string]bool         // those whose end was told
 	given     giving                  // the newest of them, with its try
 	used      providers.Usage         // of the newest try, as it was told last
 	scheduled map[int]next            // by number, the tries that were decided on
@@ -39,7 +40,7 @@ type giving struct {
 
 // remember reads the journal for the run's attempt.
 func (r *run) remember() (memory, error) {
-	m := memory{began: map[string]bool{}, dispatched: map[string]bool{}, scheduled: map[int]next{}, answered: map[string]api.Answered{}}
+	m := memory{began: map[string]bool{}, gone: map[string]bool{}, dispatched: map[string]bool{}, scheduled: map[int]next{}, answered: map[string]api.Answered{}}
 	m.text.All = r.spoken()
 	reader := journal.NewReader(r.s.dir.Path(record.JournalDir(r.st.Session)), r.st.Since)
 	defer reader.Close()
@@ -99,6 +100,11 @@ func (m *memory) take(e journal.Event) error {
 		err := json.Unmarshal(e.Data, &data)
 		m.began[data.Runtime], m.given.runtime = true, data.Runtime
 		return err
+	case "runtime_exited", "runtime_left":
+		var data struct{ Runtime string }
+		err := json.Unmarshal(e.Data, &data)
+		m.gone[data.Runtime] = true
+		return err
 	case "cancel_dispatched":
 		var data struct{ Action string }
 		err := json.Unmarshal(e.Data, &data)
@@ -128,7 +134,7 @@ func (rt *runtime) recall() (text []byte, said *record.Verdict, err error) {
 		return rt.text.Bytes(), nil, nil
 	}
 	m, err := rt.r.remember()
-	rt.used = m.used
+	rt.used, rt.gone = m.used, rt.gone || m.gone[rt.at.Runtime]
 	return m.text.Bytes(), m.said, err
 }
 

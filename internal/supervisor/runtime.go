@@ -43,6 +43,7 @@ type runtime struct {
 	outbox     []providers.Frame // for the agent's input, in order; the first is being written if writing
 	writing    bool
 	resolved   map[string]api.Answered // permissions of this turn whose answer is in the journal
+	gone       bool                    // its end is in the journal: it may have been told with another verdict, that did not come to be
 	used       providers.Usage         // what the turn has cost, as the journal says; for who was not there
 	lively     bool                    // something that is a sign of life was taken in since it was looked at
 	broken     error                   // why the agent's output cannot be followed any more

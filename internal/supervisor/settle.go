@@ -264,7 +264,7 @@ func (r *run) say(v record.Verdict, left []proc.Identity) error {
 		return err
 	}
 	gone := r.lapsed("the agent is gone")
-	if r.parted { // else nothing of it was started
+	if r.parted && !r.rt.gone { // else nothing of it was started
 		gone = append(gone, r.exited(left))
 	}
 	if len(r.spec.Environment.Secrets) == 0 {
@@ -273,6 +273,7 @@ func (r *run) say(v record.Verdict, left []proc.Identity) error {
 	if err := r.rt.note(true, gone...); err != nil {
 		return err
 	}
+	r.rt.gone = true
 	if r.parted && r.spoken() { // what it said of its turn is known from the spool alone
 		if err := r.rt.save(); err != nil {
 			return err
