@@ -254,6 +254,15 @@ func (s *Session) Enqueue(t Turn, over func(folder string) bool) {
 	s.Queue = slices.Insert(s.Queue, i, t)
 }
 
+// Leave takes an execution out of the queue, and the places at its head that are over. An order that is about to come for one
+// of these takes its place again.
+func (s *Session) Leave(folder string, over func(folder string) bool) {
+	s.Queue = slices.DeleteFunc(s.Queue, func(t Turn) bool { return t.Folder == folder })
+	for len(s.Queue) > 0 && over(s.Queue[0].Folder) {
+		s.Queue = s.Queue[1:]
+	}
+}
+
 // Runtime is runtime.json: the intent to start a process, and its token.
 type Runtime struct {
 	Version int    `json:"version"`

@@ -473,6 +473,9 @@ func TestEnqueue(t *testing.T) {
 	if order != "over runs next early waits " {
 		t.Errorf("the order is %s", order)
 	}
+	if s.Leave("waits", over); len(s.Queue) != 3 || s.Queue[0].Folder != "runs" {
+		t.Errorf("%+v", s.Queue)
+	}
 	s = Session{Queue: []Turn{{"over", at(1), false}}}
 	if s.Enqueue(Turn{"first", at(0), false}, over); len(s.Queue) != 2 {
 		t.Errorf("%+v", s.Queue)

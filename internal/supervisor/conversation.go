@@ -195,7 +195,7 @@ func (r *run) leaveSession(about providers.About) error {
 	}
 	e, leased, now := r.ending(), r.held(), time.Now().UTC()
 	return state.Update(r.s.ctx, r.s.dir, record.SessionFile(r.st.Session), func(s *record.Session) error {
-		s.Queue = slices.DeleteFunc(s.Queue, func(t record.Turn) bool { return t.Folder == r.folder })
+		s.Leave(r.folder, r.s.vacant)
 		price(s, about)
 		switch {
 		case about.Conversation == "":
