@@ -300,7 +300,7 @@ func (f *fold) chosen(result json.RawMessage) {
 // refused is an error in answer to one of our requests.
 func (f *fold) refused(id string, e rpcError) {
 	if s := f.steering(id); s != nil {
-		s.refuse(e.words())
+		s.Refuse(e.words())
 		return
 	}
 	if id == "" || id != f.Waiting {

@@ -13,17 +13,11 @@ import (
 // has it ("injected") or no turn runs. What it has it takes in before the turn ends as completed; what a cancel comes before it
 // forgets, and does not say so.
 type steer struct {
-	providers.Steered
+	wire.Steer
 	Request string `json:"request,omitempty"` // of ours that has it
-	Text    string `json:"text,omitempty"`    // while it is held
 	Has     bool   `json:"has,omitempty"`     // the agent has it
 	Over    bool   `json:"over,omitempty"`    // its turn was broken off: what became of it is not told any more
 }
-
-const (
-	steersKept = 64      // so many are known by their names
-	heldLimit  = 4 << 20 // bytes of all that are held
-)
 
 // Steer puts a message into the turn that runs. One that comes before the prompt was given is held until then.
 func (f *fold) Steer(op, text string) ([]providers.Frame, bool) {
@@ -33,7 +27,7 @@ func (f *fold) Steer(op, text string) ([]providers.Frame, bool) {
 	if !f.steerable() || op == "" || wire.Clip(op, wire.IDLimit) != op || !f.room(len(text)) {
 		return nil, false
 	}
-	f.Steers = append(f.Steers, steer{Steered: providers.Steered{Op: op, State: providers.Held}, Text: text})
+	f.Steers = append(f.Steers, steer{Steer: wire.Holds(op, text)})
 	return f.Made(wire.Ordered(f.Order.Turn, "steer."+op), 0, f.steer), true
 }
 
@@ -45,32 +39,9 @@ func (f *fold) steerable() bool {
 }
 
 // room forgets the oldest message of which all is known, if there are too many.
-func (f *fold) room(size int) bool {
-	for _, s := range f.Steers {
-		size += len(s.Text)
-	}
-	if size > heldLimit {
-		return false
-	}
-	if len(f.Steers) < steersKept {
-		return true
-	}
-	i := slices.IndexFunc(f.Steers, func(s steer) bool { return s.settled() || s.Over })
-	if i >= 0 {
-		f.Steers = slices.Delete(f.Steers, i, i+1)
-	}
-	return i >= 0
-}
-
-func (s steer) settled() bool {
-	return s.State == providers.Confirmed || s.State == providers.Refused
-}
-
-// refuse settles it, unless more is known by now.
-func (s *steer) refuse(why string) {
-	if !s.settled() {
-		s.State, s.Reason, s.Text = providers.Refused, wire.Clip(why, wire.WordsLimit), ""
-	}
+func (f *fold) room(size int) (ok bool) {
+	f.Steers, ok = wire.Room(f.Steers, size, func(s steer) int { return len(s.Text) }, func(s steer) bool { return s.Settled() || s.Over })
+	return ok
 }
 
 // steer gives what is held, once the prompt was given. Without a turn the agent is to begin none of its own.
@@ -103,13 +74,13 @@ func (s *steer) taken(result json.RawMessage) {
 	var r struct{ Outcome string }
 	_ = json.Unmarshal(result, &r)
 	switch {
-	case s.settled():
+	case s.Settled():
 	case r.Outcome == "injected":
 		s.Has = true
 	case r.Outcome == "startedNewTurn":
 		s.State = providers.Confirmed // though in no turn of ours
 	default:
-		s.refuse("the turn had ended")
+		s.Refuse("the turn had ended")
 	}
 }
 
@@ -119,7 +90,7 @@ func (f *fold) unsteered(completed bool) {
 		s := &f.Steers[i]
 		switch {
 		case s.State == providers.Held:
-			s.refuse("the turn ended before it could be given")
+			s.Refuse("the turn ended before it could be given")
 		case s.State != providers.Sent || s.Over:
 		case !completed:
 			s.Over = true

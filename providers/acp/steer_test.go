@@ -7,6 +7,7 @@ import (
 
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/providers/wire"
 )
 
 const (
@@ -142,15 +143,15 @@ func TestSteer_NotByAll(t *testing.T) {
 // Whatever is put into turns, what is kept of it has a bound.
 func TestSteer_Bounded(t *testing.T) {
 	k := steers(t)
-	k.steer("big", strings.Repeat("x", heldLimit+1), false)
+	k.steer("big", strings.Repeat("x", wire.HeldLimit+1), false)
 	k.steer(strings.Repeat("o", 300), "x", false)
-	for i := range steersKept {
+	for i := range wire.SteersKept {
 		k.steer(fmt.Sprint(i), "x", true)
 	}
 	k.steer("more", "x", false)
 	k.hears(outcome("0", "promptRequired"))
 	k.steer("more", "x", true)
-	if n := len(k.fold.About().Steered); n != steersKept {
+	if n := len(k.fold.About().Steered); n != wire.SteersKept {
 		t.Errorf("%d are kept", n)
 	}
 }

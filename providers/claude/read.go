@@ -2,9 +2,6 @@ package claude
 
 import "github.com/pintle/pintle/providers/wire"
 
-// heldLimit is what is bounded besides (wire): bytes of all messages that are held.
-const heldLimit = 4 << 20
-
 type (
 	ident = wire.Ident
 	word  = wire.Word

@@ -10,13 +10,9 @@ import (
 // steer is a message that was put into a turn. The agent takes it in between two requests to the model and says it again
 // then; what comes too late for that it answers in a turn right behind, which is a part of ours.
 type steer struct {
-	providers.Steered
-	Text string `json:"text,omitempty"` // while it is held
+	wire.Steer
 	UUID string `json:"uuid"`
 }
-
-// steersKept is how many are known by their names.
-const steersKept = 64
 
 // Steer puts a message into the turn that runs. One that comes before the agent works on the prompt is held until then.
 func (f *fold) Steer(op, text string) ([]providers.Frame, bool) {
@@ -26,7 +22,7 @@ func (f *fold) Steer(op, text string) ([]providers.Frame, bool) {
 	if !f.steerable() || op == "" || wire.Clip(op, wire.IDLimit) != op || !f.room(len(text)) {
 		return nil, false
 	}
-	s := steer{Steered: providers.Steered{Op: op, State: providers.Held}, Text: text}
+	s := steer{Steer: wire.Holds(op, text)}
 	s.UUID = wire.UUID("steer", f.Order.Process, f.Order.Turn, op)
 	f.Steers = append(f.Steers, s)
 	return f.Made(f.ordered("steer."+op), 0, f.steer), true
@@ -40,32 +36,9 @@ func (f *fold) steerable() bool {
 }
 
 // room forgets the oldest message of which all is known, if there are too many.
-func (f *fold) room(size int) bool {
-	for _, s := range f.Steers {
-		size += len(s.Text)
-	}
-	if size > heldLimit {
-		return false
-	}
-	if len(f.Steers) < steersKept {
-		return true
-	}
-	i := slices.IndexFunc(f.Steers, steer.settled)
-	if i >= 0 {
-		f.Steers = slices.Delete(f.Steers, i, i+1)
-	}
-	return i >= 0
-}
-
-func (s steer) settled() bool {
-	return s.State == providers.Confirmed || s.State == providers.Refused
-}
-
-// refuse settles it, unless more is known by now.
-func (s *steer) refuse(why string) {
-	if !s.settled() {
-		s.State, s.Reason, s.Text = providers.Refused, wire.Clip(why, wire.WordsLimit), ""
-	}
+func (f *fold) room(size int) (ok bool) {
+	f.Steers, ok = wire.Room(f.Steers, size, func(s steer) int { return len(s.Text) }, func(s steer) bool { return s.Settled() })
+	return ok
 }
 
 // steer gives what is held, once the agent works on the prompt.
@@ -100,7 +73,7 @@ func (f *fold) confirmed(id string) {
 func (f *fold) unheard(id, how string) {
 	for i := range f.Steers {
 		if s := &f.Steers[i]; s.UUID == id {
-			s.refuse("Claude Code " + how + " it")
+			s.Refuse("Claude Code " + how + " it")
 		}
 	}
 	f.over()
@@ -109,6 +82,6 @@ func (f *fold) unheard(id, how string) {
 // unsteered is for what has not been taken in by the turn's end, which comes before that only if the turn was broken off.
 func (f *fold) unsteered() {
 	for i := range f.Steers {
-		f.Steers[i].refuse("the turn ended before Claude Code took it in")
+		f.Steers[i].Refuse("the turn ended before Claude Code took it in")
 	}
 }

@@ -113,14 +113,14 @@ func TestSteer_IsRefused(t *testing.T) {
 func TestSteer_IsBounded(t *testing.T) {
 	k := newTalk(t)
 	k.runs(order(1, ""))
-	for i := range steersKept {
+	for i := range wire.SteersKept {
 		k.steers(fmt.Sprint(i))
 	}
 	if _, ok := k.steers("more"); ok {
 		t.Error("there is no room")
 	}
 	k.say(replay(wire.UUID("steer", "", "t1", "3")))
-	if _, ok := k.steers("more"); !ok || len(k.Steers) != steersKept {
+	if _, ok := k.steers("more"); !ok || len(k.Steers) != wire.SteersKept {
 		t.Errorf("%d are known", len(k.Steers))
 	}
 }

@@ -233,7 +233,7 @@ func (f *fold) check(r thread) *mismatch {
 // refused is an error answer. One to what nobody waits for means that there was nothing to do: to interrupt, say.
 func (f *fold) refused(id, message string) {
 	if s := f.steering(id); s != nil {
-		s.refuse(message)
+		s.Refuse(message)
 	}
 	if id == "" || id != f.Waiting {
 		return

@@ -112,7 +112,7 @@ func (f *fold) farewell(m message) {
 	case m.Method == "item/started" && string(p.ThreadID) == f.Thread:
 		f.confirmed(string(p.Item.ClientID))
 	case m.Method == "" && m.Error != nil && s != nil:
-		s.refuse(m.Error.Message)
+		s.Refuse(m.Error.Message)
 	}
 }
 

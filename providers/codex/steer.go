@@ -4,24 +4,19 @@ import (
 	"slices"
 
 	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/providers/wire"
 )
 
 // steer is a message that was put into a turn. The server takes it in when it next asks the model, or breaks off for it
 // what the model is saying; it says so by telling it as the user's, under the name that we gave it, and does so before the
 // end of the turn. What an interrupt comes before it forgets, though it has answered that it has it.
 type steer struct {
-	providers.Steered
+	wire.Steer
 	Request  string `json:"request,omitempty"` // the id of ours that has it
-	Text     string `json:"text,omitempty"`    // while it is held
 	Turn     string `json:"turn,omitempty"`
 	Answered bool   `json:"answered,omitempty"` // the server has it
 	Over     bool   `json:"over,omitempty"`     // the turn has ended
 }
-
-const (
-	steersKept = 64      // so many are known by their names
-	heldLimit  = 4 << 20 // bytes of all that are held
-)
 
 // Steer puts a message into the turn that runs. One that comes before the turn has started is held until then.
 func (f *fold) Steer(op, text string) ([]providers.Frame, bool) {
@@ -31,7 +26,7 @@ func (f *fold) Steer(op, text string) ([]providers.Frame, bool) {
 	if !f.steerable() || op == "" || clip(op, idLimit) != op || !f.room(len(text)) {
 		return nil, false
 	}
-	f.Steers = append(f.Steers, steer{Steered: providers.Steered{Op: op, State: providers.Held}, Text: text})
+	f.Steers = append(f.Steers, steer{Steer: wire.Holds(op, text)})
 	return f.made(f.ordered("steer."+op), 0, f.steer), true
 }
 
@@ -43,32 +38,9 @@ func (f *fold) steerable() bool {
 }
 
 // room forgets the oldest message of which all is known, if there are too many.
-func (f *fold) room(size int) bool {
-	for _, s := range f.Steers {
-		size += len(s.Text)
-	}
-	if size > heldLimit {
-		return false
-	}
-	if len(f.Steers) < steersKept {
-		return true
-	}
-	i := slices.IndexFunc(f.Steers, steer.settled)
-	if i >= 0 {
-		f.Steers = slices.Delete(f.Steers, i, i+1)
-	}
-	return i >= 0
-}
-
-func (s steer) settled() bool {
-	return s.State == providers.Confirmed || s.State == providers.Refused
-}
-
-// refuse settles it, unless more is known by now.
-func (s *steer) refuse(why string) {
-	if !s.settled() {
-		s.State, s.Reason, s.Text = providers.Refused, clip(why, wordsLimit), ""
-	}
+func (f *fold) room(size int) (ok bool) {
+	f.Steers, ok = wire.Room(f.Steers, size, func(s steer) int { return len(s.Text) }, func(s steer) bool { return s.Settled() })
+	return ok
 }
 
 // steer gives what is held, once the turn has started.
@@ -105,7 +77,7 @@ func (f *fold) steering(request string) *steer {
 func (s *steer) taken() {
 	s.Answered = true
 	if s.Over {
-		s.refuse(overBefore)
+		s.Refuse(overBefore)
 	}
 }
 
@@ -129,7 +101,7 @@ func (f *fold) unsteered(turn string) {
 		}
 		s.Over = true
 		if s.Answered {
-			s.refuse(overBefore)
+			s.Refuse(overBefore)
 		}
 	}
 }
@@ -138,7 +110,7 @@ func (f *fold) unsteered(turn string) {
 func (f *fold) unheld() {
 	for i := range f.Steers {
 		if f.Steers[i].State == providers.Held {
-			f.Steers[i].refuse("the turn ended before it could be given")
+			f.Steers[i].Refuse("the turn ended before it could be given")
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/providers/wire"
 )
 
 // runningTurn comes to a turn U of the first order that runs.
@@ -181,7 +182,7 @@ func TestF6_SteerThatIsHeldEndsWithItsTurn(t *testing.T) {
 
 func TestF6_SteersAreBounded(t *testing.T) {
 	k := runningTurn(t)
-	for i := range steersKept {
+	for i := range wire.SteersKept {
 		if _, ok := k.steers(fmt.Sprint("op", i)); !ok {
 			t.Fatalf("the %dth is not taken", i)
 		}
@@ -190,12 +191,12 @@ func TestF6_SteersAreBounded(t *testing.T) {
 		t.Error("there is no bound")
 	}
 	k.echoes("U", "op5")
-	if _, ok := k.steers("one more"); !ok || len(k.About().Steered) != steersKept {
+	if _, ok := k.steers("one more"); !ok || len(k.About().Steered) != wire.SteersKept {
 		t.Errorf("%v, %d kept", ok, len(k.About().Steered))
 	}
 	k = newTalk(t)
 	k.opens()
-	if _, ok := k.Steer("op", strings.Repeat("x", heldLimit+1)); ok {
+	if _, ok := k.Steer("op", strings.Repeat("x", wire.HeldLimit+1)); ok {
 		t.Error("any length is held")
 	}
 	if _, ok := k.Steer(strings.Repeat("x", idLimit+1), "x"); ok {

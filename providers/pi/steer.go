@@ -11,18 +11,12 @@ import (
 // steer is a message that was put into a turn. pi has it in a queue until it asks the model again, and tells it as the user's
 // once it has taken it in.
 type steer struct {
-	providers.Steered
-	Text     string `json:"text,omitempty"`     // while it is held
+	wire.Steer
 	Sum      string `json:"sum"`                // of the text: by that it is known
 	Slash    bool   `json:"slash,omitempty"`    // a template may make another text of it
 	Request  string `json:"request,omitempty"`  // the id of ours that has it
 	Answered bool   `json:"answered,omitempty"` // it is in the queue, if it is not in the conversation
 }
-
-const (
-	steersKept = 64      // so many are known by their names
-	heldLimit  = 4 << 20 // bytes of all that are held
-)
 
 // Steer puts a message into the turn that runs. One that comes before the agent works on the prompt is held until then.
 func (f *fold) Steer(op, text string) ([]providers.Frame, bool) {
@@ -33,7 +27,7 @@ func (f *fold) Steer(op, text string) ([]providers.Frame, bool) {
 		return nil, false
 	}
 	f.Steers = append(f.Steers, steer{
-		Steered: providers.Steered{Op: op, State: providers.Held}, Text: text, Sum: wire.Sum(16, text), Slash: strings.HasPrefix(text, "/"),
+		Steer: wire.Holds(op, text), Sum: wire.Sum(16, text), Slash: strings.HasPrefix(text, "/"),
 	})
 	return f.Made(f.ordered("steer."+op), 0, f.steer), true
 }
@@ -47,32 +41,9 @@ func (f *fold) steerable() bool {
 }
 
 // room forgets the oldest message of which all is known, if there are too many.
-func (f *fold) room(size int) bool {
-	for _, s := range f.Steers {
-		size += len(s.Text)
-	}
-	if size > heldLimit {
-		return false
-	}
-	if len(f.Steers) < steersKept {
-		return true
-	}
-	i := slices.IndexFunc(f.Steers, steer.settled)
-	if i >= 0 {
-		f.Steers = slices.Delete(f.Steers, i, i+1)
-	}
-	return i >= 0
-}
-
-func (s steer) settled() bool {
-	return s.State == providers.Confirmed || s.State == providers.Refused
-}
-
-// refuse settles it, unless more is known by now.
-func (s *steer) refuse(why string) {
-	if !s.settled() {
-		s.State, s.Reason, s.Text = providers.Refused, wire.Clip(why, wire.WordsLimit), ""
-	}
+func (f *fold) room(size int) (ok bool) {
+	f.Steers, ok = wire.Room(f.Steers, size, func(s steer) int { return len(s.Text) }, func(s steer) bool { return s.Settled() })
+	return ok
 }
 
 // steer gives what is held, once the prompt is in the conversation.
@@ -100,9 +71,9 @@ func (f *fold) steerAnswered(r record) {
 	_ = wire.Read(r.Data, &d)
 	switch s := &f.Steers[i]; {
 	case !r.Success:
-		s.refuse("pi did not take it: " + string(r.Error))
+		s.Refuse("pi did not take it: " + string(r.Error))
 	case d.Disposition == handled:
-		s.refuse("an extension of pi's took it")
+		s.Refuse("an extension of pi's took it")
 	default:
 		s.Answered = true
 	}
@@ -134,6 +105,6 @@ func (f *fold) unread() bool {
 // unsteered is for what is not taken in any more.
 func (f *fold) unsteered() {
 	for i := range f.Steers {
-		f.Steers[i].refuse("the turn ended before pi took it in")
+		f.Steers[i].Refuse("the turn ended before pi took it in")
 	}
 }

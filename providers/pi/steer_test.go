@@ -7,6 +7,7 @@ import (
 
 	"github.com/pintle/pintle/internal/session"
 	"github.com/pintle/pintle/providers"
+	"github.com/pintle/pintle/providers/wire"
 )
 
 // wantSteered compares what became of the last message.
@@ -123,7 +124,7 @@ func TestSteer_NotTaken(t *testing.T) {
 	k.works(order(1, ""))
 	take("", "no name", false)
 	take(strings.Repeat("m", 1<<12), "a long name", false)
-	take("m", strings.Repeat("x", heldLimit+1), false)
+	take("m", strings.Repeat("x", wire.HeldLimit+1), false)
 	k.interrupts()
 	take("m", "it is interrupted", false)
 	k.says(breaksOff)
@@ -134,14 +135,14 @@ func TestSteer_NotTaken(t *testing.T) {
 func TestSteer_Room(t *testing.T) {
 	k := newTalk(t)
 	k.works(order(1, ""))
-	for n := range steersKept {
+	for n := range wire.SteersKept {
 		k.steers(fmt.Sprint("m", n), fmt.Sprint("text ", n))
 	}
 	if _, ok := k.steers("more", "more"); ok {
 		t.Error("there is room")
 	}
 	k.say(user("text 0"))
-	if _, ok := k.steers("more", "more"); !ok || len(k.About().Steered) != steersKept {
+	if _, ok := k.steers("more", "more"); !ok || len(k.About().Steered) != wire.SteersKept {
 		t.Errorf("%v, %d", ok, len(k.About().Steered))
 	}
 }
